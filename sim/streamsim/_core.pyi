@@ -197,6 +197,106 @@ def topological_order(n: int, source: Ints, target: Ints) -> Ints:
 def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs, Longs, Longs]:
     """Start, neighbours in ascending order and their weights, of every vertex."""
 
+# passes
+
+@final
+class Pass:
+    """The core's copy of a pass, made and checked once."""
+
+    def __new__(cls, one_pass: Any) -> Pass:
+        """Copy the columns of a `streamsim.passes.Pass`; ValueError if they do not fit."""
+
+def levels(problem: Problem) -> Ints:
+    """Level of each operator: most streams on a path to it from an operator without inputs."""
+
+def longest_to_end(
+    one_pass: Pass, work: Floats, latency: float, seconds_per_byte: float
+) -> Floats:
+    """Longest way from each operator to an end, by work [N] and transfers over one link."""
+
+def makespans(
+    one_pass: Pass,
+    placements: Ints,
+    rules: Any,
+    priorities: Floats,
+    work_factors: Floats,
+    send_factors: Floats,
+) -> Floats:
+    """Makespan of one pass under each placement [B, N]; other arrays have 1 or B rows."""
+
+def pass_bounds(one_pass: Pass, may: Bools, total: Floats) -> tuple[float, float]:
+    """Lower bounds of the makespan: of the longest path, and of the ``total`` [C] work."""
+
+def pass_costs(
+    problem: Problem, placements: Ints, seconds: float
+) -> tuple[Floats, Floats, Floats]:
+    """Core seconds [B, D], link seconds [B] and remote bytes [B] of a pass of such a length."""
+
+def pass_times(
+    one_pass: Pass,
+    placement: Ints,
+    rules: Any,
+    priority: Floats,
+    work_factor: Floats,
+    send_factor: Floats,
+) -> tuple[float, Floats, Floats]:
+    """Makespan; ready, start, finish and work [N, 4]; departure and arrival [M, 2]."""
+
+# scheduling
+
+@final
+class Tasks:
+    """The core's copy of tasks, made and checked once."""
+
+    def __new__(cls, tasks: Any) -> Tasks:
+        """Copy the columns of `streamplace.scheduling.tasks.Tasks`; ValueError if they do not fit."""
+
+def by_batches(tasks: Tasks, rule: int, rank: Floats) -> tuple[Ints, Floats, Floats]:
+    """Device, start and finish of every task, batch after batch."""
+
+def by_rank(tasks: Tasks, rank: Floats) -> Ints:
+    """Topological order by highest rank, then lowest index."""
+
+def by_upward_rank(tasks: Tasks, insertion: bool) -> tuple[Ints, Floats, Floats]:
+    """Device, start and finish of every task by HEFT."""
+
+def downward(tasks: Tasks) -> Floats:
+    """Mean seconds from the begin of the pass to every task, [N]."""
+
+def earliest_device(tasks: Tasks, schedule: Any, task: int) -> int:
+    """Device on which a task finishes earliest while all others keep their devices and times."""
+
+def insert_all(tasks: Tasks, order: Ints, choice: Any) -> tuple[Ints, Floats, Floats]:
+    """Device, start and finish of every task, by insertion in an order."""
+
+def latest_starts(tasks: Tasks, schedule: Any) -> Floats:
+    """Latest start of every task with the same makespan and devices."""
+
+def least_after(tasks: Tasks) -> Floats:
+    """Least seconds from the end of every task, on each device, to the end of the pass, [N, D]."""
+
+def mean_transfer(tasks: Tasks) -> tuple[float, float]:
+    """Latency and seconds per byte of the mean ordered pair of different devices."""
+
+def mean_work(tasks: Tasks) -> Floats:
+    """Mean seconds of every task over the devices that may run it, [N]."""
+
+def optimistic_costs(tasks: Tasks) -> Floats:
+    """Optimistic cost table of PEFT, [N, D]."""
+
+def shorter(
+    tasks: Tasks, rank: Floats, choice: Any, draws: Floats, least: float
+) -> tuple[Ints, Floats, Floats] | None:
+    """Shortest complete schedule with random ties, by ``draws`` [T, N], that is below ``least``."""
+
+def start_soonest(
+    tasks: Tasks, rank: Floats, favourite: Ints
+) -> tuple[Ints, Floats, Floats]:
+    """Device, start and finish of every task, by earliest start."""
+
+def upward(tasks: Tasks) -> Floats:
+    """Mean seconds from the start of every task to the end of the pass, [N]."""
+
 # steady
 
 def full_rate_loads(problem: Problem, placement: Ints) -> Floats:

@@ -2,4 +2,7 @@
 
 pub mod groups;
 pub mod level;
+pub mod non_delay;
+pub mod schedules;
+pub mod sequence;
 pub mod walk;

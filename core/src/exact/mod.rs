@@ -6,3 +6,4 @@ pub mod listing;
 pub mod packing;
 pub mod patterns;
 pub mod units;
+pub mod windows;

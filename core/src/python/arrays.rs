@@ -3,9 +3,7 @@
 use std::fmt::Display;
 
 use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
-use numpy::{
-    Element, IntoPyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods,
-};
+use numpy::{Element, IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -93,11 +91,6 @@ pub fn table_of<T: Element + Copy>(
 ) -> PyResult<Bound<'_, PyArray2<T>>> {
     let shape = [table.rows(), table.columns()];
     table.into_cells().into_pyarray(py).reshape(shape)
-}
-
-/// Indices as they are in Python, −1 for `NONE`.
-pub fn as_ints<'py>(py: Python<'py>, ids: &[Id]) -> Bound<'py, PyArray1<i32>> {
-    PyArray1::from_iter(py, ids.iter().map(|&id| id as i32))
 }
 
 impl Column<i32> {

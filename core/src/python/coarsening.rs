@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::anneal::read_level;
-use super::arrays::{Column, Rows, as_ints, ids, table_of, wrong};
+use super::arrays::{Column, Rows, ids, table_of, wrong};
+use super::flow::to_ints;
 use crate::anneal::level::{Entry, Level};
 use crate::coarsening::Entries;
 use crate::instance::{Id, indices, length};
@@ -51,11 +52,11 @@ fn contracted<'py>(
     let found = PyDict::new(py);
     found.set_item("load", table_of(py, load)?)?;
     found.set_item("core", table_of(py, core)?)?;
-    found.set_item("kind", as_ints(py, &kind))?;
+    found.set_item("kind", to_ints(py, &kind))?;
     found.set_item("memory", memory.into_pyarray(py))?;
     let (start_of_rivals, rivals) = rivals.columns();
     found.set_item("rival_start", longs(py, start_of_rivals))?;
-    found.set_item("rival", as_ints(py, rivals))?;
+    found.set_item("rival", to_ints(py, rivals))?;
     write_entries(&found, &Entries { start, entries, tuples })?;
     Ok(found)
 }
@@ -64,7 +65,7 @@ fn write_entries(found: &Bound<'_, PyDict>, of: &Entries) -> PyResult<()> {
     let py = found.py();
     found.set_item("start", longs(py, &of.start))?;
     let peers: Vec<Id> = of.entries.iter().map(|entry| entry.peer).collect();
-    found.set_item("peer", as_ints(py, &peers))?;
+    found.set_item("peer", to_ints(py, &peers))?;
     let flows =
         |of_entry: fn(&Entry) -> f64| PyArray1::from_iter(py, of.entries.iter().map(of_entry));
     found.set_item("sent", flows(|entry| entry.sent))?;
@@ -90,7 +91,7 @@ fn exchanged_parts<'py>(
         return Err(wrong(format!("traffic, wire or kind are not of {k} parts")));
     }
     let at = py.detach(|| partition::exchanged(&traffic.0, &wire.0, &kind));
-    Ok(as_ints(py, &at))
+    Ok(to_ints(py, &at))
 }
 
 fn longs<'py>(py: Python<'py>, values: &[Id]) -> Bound<'py, PyArray1<i64>> {

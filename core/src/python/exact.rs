@@ -3,9 +3,11 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, as_ints, wrong};
+use super::arrays::{Column, wrong};
+use super::flow::to_ints;
 use super::instance::{Columns, read_platform};
 use super::remaining::Remaining;
+use super::scheduling::Tasks;
 use crate::equation::n_resources;
 use crate::exact::annealing;
 use crate::exact::branching::{self, Limits, Outcome, Patterns};
@@ -13,8 +15,10 @@ use crate::exact::listing::Listing;
 use crate::exact::packing;
 use crate::exact::patterns::{Hub, Spread};
 use crate::exact::units::Units;
+use crate::exact::windows::Windows;
 use crate::instance::Id;
 use crate::rivals::Rivals;
+use crate::table::Table;
 use crate::watch::Watch;
 
 type Array1<'py, T> = Bound<'py, PyArray1<T>>;
@@ -80,7 +84,7 @@ impl PyUnits {
         let (found, end) = remaining.watched(py, |watch| {
             annealing::anneal(&self.0, start, &kind.0, (moves, stop), enough, seed, watch)
         });
-        end.map(|()| (as_ints(py, &found.place), found.peak, found.moves))
+        end.map(|()| (to_ints(py, &found.place), found.peak, found.moves))
     }
 
     /// Branch and bound: a placement within the limits, whether there is none, and the nodes.
@@ -97,7 +101,7 @@ impl PyUnits {
         let ((outcome, nodes), end) =
             remaining.watched(py, |watch| branching::place_below(&self.0, &below, nodes, watch));
         end.map(|()| match outcome {
-            Outcome::Improved(place) => (Some(as_ints(py, &place)), false, nodes),
+            Outcome::Improved(place) => (Some(to_ints(py, &place)), false, nodes),
             Outcome::Exhausted => (None, true, nodes),
             Outcome::Paused => (None, false, nodes),
         })
@@ -239,13 +243,32 @@ fn packs(
     end.map(|()| fits)
 }
 
+/// Heads, tails and work of tasks on devices in a pass below a cut.
+#[pyfunction]
+fn windows_below<'py>(
+    py: Python<'py>,
+    tasks: &Bound<'py, Tasks>,
+    cut: f64,
+    remaining: Remaining,
+) -> PyResult<[Array2<'py, f64>; 3]> {
+    let tasks = &tasks.get().0;
+    let (found, end) = remaining.watched(py, |watch| Windows::below(tasks, cut, watch));
+    end?;
+    let rows = |table: Table| {
+        let shape = [table.rows(), table.columns()];
+        table.into_cells().into_pyarray(py).reshape(shape)
+    };
+    Ok([rows(found.head)?, rows(found.tail)?, rows(found.work)?])
+}
+
 /// Add what this file defines to the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyUnits>()?;
     module.add_class::<PyListing>()?;
     module.add_function(wrap_pyfunction!(spread, module)?)?;
     module.add_function(wrap_pyfunction!(pattern_words, module)?)?;
-    module.add_function(wrap_pyfunction!(packs, module)?)
+    module.add_function(wrap_pyfunction!(packs, module)?)?;
+    module.add_function(wrap_pyfunction!(windows_below, module)?)
 }
 
 fn read_hub(hub: &Bound<'_, PyAny>) -> PyResult<Hub> {

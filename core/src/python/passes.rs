@@ -3,7 +3,8 @@
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, Rows, as_ints, elements, ids, ids_or_none, wrong};
+use super::arrays::{Column, Rows, elements, ids, ids_or_none, wrong};
+use super::flow::to_ints;
 use super::instance::{Columns, Problem};
 use crate::passes::{
     self, Costs, Device, Link, Network, Noise, Operator, Queue, Simulator, Stream,
@@ -241,7 +242,7 @@ fn longest_to_end<'py>(
 /// Most streams on a path to each operator.
 #[pyfunction]
 fn levels<'py>(py: Python<'py>, problem: &Bound<'py, Problem>) -> Bound<'py, PyArray1<i32>> {
-    as_ints(py, &passes::levels(&problem.get().0))
+    to_ints(py, &passes::levels(&problem.get().0))
 }
 
 /// Core seconds [B, D], link seconds [B] and remote bytes [B] of one pass under each placement.

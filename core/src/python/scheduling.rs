@@ -3,7 +3,8 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, Rows, as_ints, ids, ids_or_none, wrong};
+use super::arrays::{Column, Rows, ids, ids_or_none, wrong};
+use super::flow::to_ints;
 use super::instance::Columns;
 use crate::instance::{Id, NONE};
 use crate::scheduling::{self, Inserter, Rule};
@@ -121,7 +122,7 @@ impl Scheduled {
 }
 
 fn arrays(py: Python<'_>, schedule: scheduling::ListSchedule) -> Arrays<'_> {
-    let place = as_ints(py, &schedule.place);
+    let place = to_ints(py, &schedule.place);
     (place, schedule.start.into_pyarray(py), schedule.finish.into_pyarray(py))
 }
 
@@ -177,7 +178,7 @@ fn by_rank<'py>(
 ) -> PyResult<Ints<'py>> {
     let tasks = &tasks.get().0;
     let rank = rank.of("rank", tasks.n_tasks())?;
-    Ok(as_ints(py, &py.detach(|| scheduling::by_rank(tasks, &rank))))
+    Ok(to_ints(py, &py.detach(|| scheduling::by_rank(tasks, &rank))))
 }
 
 /// Schedule of tasks in an order, by insertion.
@@ -258,16 +259,16 @@ fn start_soonest<'py>(
 fn by_batches<'py>(
     py: Python<'py>,
     tasks: &Bound<'py, Tasks>,
-    rule: &str,
+    rule: usize,
     rank: Column<f64>,
 ) -> PyResult<Arrays<'py>> {
     let tasks = &tasks.get().0;
     let rank = rank.of("rank", tasks.n_tasks())?;
     let rule = match rule {
-        "min-min" => Rule::Least,
-        "max-min" => Rule::Greatest,
-        "sufferage" => Rule::Harm,
-        other => return Err(wrong(format!("there is no rule {other:?}"))),
+        0 => Rule::Least,
+        1 => Rule::Greatest,
+        2 => Rule::Harm,
+        other => return Err(wrong(format!("there is no rule {other}"))),
     };
     Ok(arrays(py, py.detach(|| scheduling::by_batches(tasks, rule, &rank))))
 }

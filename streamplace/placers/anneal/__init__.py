@@ -47,16 +47,11 @@ def anneal(
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
     if objective.usual_kind == "pass":
-        from streamplace.placers.anneal.makespan import (
-            FIRST_ROUND,
-            MOST_TASKS,
-            reschedule,
-            shortest,
-        )
+        from streamplace.placers.anneal.makespan import MOST_TASKS, reschedule, shortest
 
         if problem.n_operators > MOST_TASKS:
-            return reschedule(problem, objective, start, seed, Meter(budget, 1))
-        return shortest(problem, objective, start, seed, Meter(budget, FIRST_ROUND))
+            return reschedule(problem, objective, start, seed, Meter(budget, 0))
+        return shortest(problem, objective, start, seed, Meter(budget, 0))
     if objective.usual_kind != "rate":
         from streamplace.placers.anneal.generic import best_by
 

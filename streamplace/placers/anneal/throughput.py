@@ -11,9 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from streamsim import throughput_of
-from streamsim._core import Level as CoreLevel
-from streamsim._core import Walk
+from streamsim import _core, throughput_of
 
 from streamplace.model.arrays import Ints
 from streamplace.model.coarsening import Level, contracted, finest_level
@@ -153,8 +151,8 @@ class Descent:
                 self.place = place
             return
         wide = level.n_units > NARROW
-        walk = Walk(
-            CoreLevel(level),
+        walk = _core.Walk(
+            _core.Level(level),
             self.place,
             self._seed % 2**64,
             max(2, meter.at_most(FIRST_ROUND)),  # it cools within a limit of evaluations
@@ -172,12 +170,12 @@ class Units(NamedTuple):
     """A level, and the core's copy of it."""
 
     level: Level
-    core: CoreLevel
+    core: _core.Level
 
     @classmethod
     def of(cls, level: Level) -> Self:
         """Copy a level to the core."""
-        return cls(level, CoreLevel(level))
+        return cls(level, _core.Level(level))
 
 
 def cycles(units: Units, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
@@ -222,7 +220,7 @@ def _search_coarse(
     for slack, tighten in ATTEMPTS:
         seed = int(rng.integers(2**62))
         mix, first = COARSE_MIX, COARSE_STEPS // 16
-        walk = Walk(core, place, seed, first, mix=mix, slack=slack, tighten=tighten)
+        walk = _core.Walk(core, place, seed, first, mix=mix, slack=slack, tighten=tighten)
         proceed(walk, COARSE_STEPS, meter, enough)
         candidates.append(walk.best)
         if walk.best_peak <= enough or meter.late:
@@ -231,13 +229,13 @@ def _search_coarse(
 
 
 def _search_fine(
-    core: CoreLevel, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+    core: _core.Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
     """Improve the placement of a coarser level, unit by unit."""
     seed, steps = int(rng.integers(2**62)), EFFORT * len(place)
     if meter.late:
         return place
-    walk = Walk(
+    walk = _core.Walk(
         core, place, seed, steps, mix=FINE_MIX, slack=USUAL_SLACK, heat=GENTLE, sweep=True
     )
     proceed(walk, steps, meter, enough)

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from streamsim._core import Level as CoreLevel
-from streamsim._core import Walk
+from streamsim import _core
 from streamsim.jit import inlined_kernel
 
 from streamplace.model.arrays import TIE, Ints, Words
@@ -64,7 +63,7 @@ def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> I
     """Device of every unit in the best of ``start`` and a few obvious placements."""
     rules, starts = problem.rules, places_of(problem, start)
     places = obvious_places(level) if rules is None else _legal_places(level, rules)
-    return best_place(CoreLevel(level), starts + places)
+    return best_place(_core.Level(level), starts + places)
 
 
 def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
@@ -72,12 +71,12 @@ def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
     return [placement.index[problem.first_operator] for placement in placements]
 
 
-def peak_of(level: CoreLevel, place: Ints) -> float:
+def peak_of(level: _core.Level, place: Ints) -> float:
     """Load of the fullest resource or single core under a placement of the units."""
     return float(level.peaks(place[None])[0])
 
 
-def best_place(level: CoreLevel, candidates: Sequence[Ints]) -> Ints:
+def best_place(level: _core.Level, candidates: Sequence[Ints]) -> Ints:
     """Return the first candidate with the lowest peak."""
     places = np.array(candidates, np.int32)
     best: Ints = places[level.peaks(places).argmin()]
@@ -116,7 +115,7 @@ def placement_of(problem: Problem, place: Ints) -> Placement:
     return problem.placement(place[problem.unit])
 
 
-def proceed(walk: Walk, proposals: int, meter: Meter, enough: float) -> None:
+def proceed(walk: _core.Walk, proposals: int, meter: Meter, enough: float) -> None:
     """Continue a search until the budget or the proposals end, or the peak is enough."""
     meter.note(value_of(walk.best_peak))
     try:

@@ -7,7 +7,7 @@ conditions, if few placements are legal.
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from streamsim._core import Listing
+from streamsim import _core
 
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
@@ -83,7 +83,7 @@ def judge_all(units: Units, meter: Meter, judge: Callable[[Ints], object]) -> bo
 
     The first is judged in any case, and with a limit of time as many at once as take `PAUSE`.
     """
-    listing = Listing(units.compiled)
+    listing = _core.Listing(units.compiled)
     together = BATCH if meter.seconds is None else 1
     while not listing.is_over:
         batch = listing.proceed(BATCH, STEPS, meter.remaining if meter.spent else Remaining())
@@ -106,7 +106,7 @@ def legal_placements(units: Units) -> Iterator[Ints]:
 
     A batch has fewer than `BATCH`, or none, at the end or where few placements are legal.
     """
-    listing = Listing(units.compiled)
+    listing = _core.Listing(units.compiled)
     while not listing.is_over:
         yield listing.proceed(BATCH, STEPS, Remaining())
 

@@ -21,7 +21,7 @@ every device within them.
 from typing import NamedTuple
 
 import numpy as np
-from streamsim._core import packs, pattern_words
+from streamsim import _core
 from streamsim.equation import link_loads
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs
@@ -115,7 +115,7 @@ def patterns_below(units: Units, cut: float, remaining: Remaining) -> Patterns:
         return NO_PATTERNS
     shift = np.concatenate(([0], np.cumsum(bits)[:-1])).astype(np.int64)
     least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - ROUNDING * cut
-    words = pattern_words(hub, shift, least, cut, remaining)
+    words = _core.pattern_words(hub, shift, least, cut, remaining)
     if words is None:
         return NO_PATTERNS
     kind = hub.kind
@@ -196,7 +196,7 @@ def _packs(work: Floats, room: Floats, remaining: Remaining) -> bool:
     sizes, counts = _kinds(work[work > 0])
     if np.prod(counts + 1.0) > MOST_STATES:
         return bool(work.sum() <= room.sum())
-    return packs(sizes, counts, np.sort(room)[::-1], remaining)
+    return _core.packs(sizes, counts, np.sort(room)[::-1], remaining)
 
 
 def _largest_sum(work: Floats, limit: float) -> float:

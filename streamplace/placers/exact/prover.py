@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from streamsim._core import spread
+from streamsim import _core
 from streamsim.equation import n_resources
 
 from streamplace.model.arrays import ROUNDING, Ints
@@ -179,7 +179,7 @@ class Prover:
         units, _ = smaller
         limits = peak_bounds.limits_below(units, cut, meter.remaining)
         return peak_bounds.hopeless(limits, meter.remaining) or any(
-            spread(hub, cut, units.n_devices, steps, meter.remaining)[0] is False
+            _core.spread(hub, cut, units.n_devices, steps, meter.remaining)[0] is False
             for hub in peak_bounds.hubs_of(units)
         )
 
@@ -190,7 +190,7 @@ class Prover:
             return
         units, group = smaller
         for hub in peak_bounds.hubs_of(units):
-            patterns = spread(hub, cut, units.n_devices, steps, self._meter.remaining)[1]
+            patterns = _core.spread(hub, cut, units.n_devices, steps, self._meter.remaining)[1]
             if patterns is not None and not self._meter.over:
                 start = peak_bounds.placed(hub, patterns)
                 place = self._annealed(units, start, hub.kind, MOVES_NAMING)

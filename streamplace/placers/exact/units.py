@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from streamsim._core import Units as CoreUnits
+from streamsim import _core
 from streamsim.equation import link_loads
 from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.platform import Platform
@@ -42,9 +42,9 @@ class Units(_Columns):
     """
 
     @cached_property
-    def compiled(self) -> CoreUnits:
+    def compiled(self) -> _core.Units:
         """The core's copy of the arrays, made and checked at the first use."""
-        return CoreUnits(self)
+        return _core.Units(self)
 
     @property
     def n_units(self) -> int:

@@ -112,7 +112,6 @@ def features_of(problem: Problem) -> PilotMakespanFeatures:
     )
 
 
-@kernel
 def previous_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> PreviousSchedule:
     """Features of a schedule; tasks with the earliest latest start are decided first.
 
@@ -120,10 +119,9 @@ def previous_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> Previous
     """
     latest, span = latest_starts(tasks, schedule), schedule.finish.max()
     order = by_rank(tasks, span - latest + span * noise)
-    loads = np.zeros(len(tasks.latency))
-    for v in range(len(order)):
-        a = schedule.place[v]
-        loads[a] += tasks.work[v, a] / (tasks.core_start[a + 1] - tasks.core_start[a])
+    cores = np.diff(tasks.core_start)[schedule.place]
+    seconds = tasks.work[np.arange(len(order)), schedule.place] / cores
+    loads = np.bincount(schedule.place, seconds, tasks.n_devices)
     return PreviousSchedule(order, schedule.place, latest, span, loads)
 
 
