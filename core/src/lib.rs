@@ -13,7 +13,7 @@
 //! - `watch`, `random`, `rivals`: the end of a search, its random numbers, units to keep apart.
 //! - `coarsening`, `partition`: problems of merged operators, and devices for parts of graphs.
 //! - `packing`: units in the memory of devices, and subtasks on machines.
-//! - `pilot`: a policy that places operators one by one.
+//! - `pilot`, `pilot_makespan`: policies that place operators, or tasks, one by one.
 //! - `anneal`, `exact`: searches for placements, and proofs that none is better.
 
 pub mod anneal;
@@ -32,6 +32,7 @@ pub mod packing;
 pub mod partition;
 pub mod passes;
 pub mod pilot;
+pub mod pilot_makespan;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;

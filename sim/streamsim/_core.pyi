@@ -441,3 +441,22 @@ def grown(start: Longs, peer: Ints, flow: Floats, first: int | None) -> Ints:
     adjacency order; ties go to the node of the heavier entry, then to the first, and so does the
     beginning if it is None.
     """
+
+# pilot_makespan
+
+@final
+class PilotMakespanWeights:
+    """The weights of the network of pilot for the makespan, checked."""
+
+    def __new__(cls, network: Any) -> PilotMakespanWeights:
+        """Copy the weights of a `PilotMakespanNetwork`; ValueError if their sizes do not fit."""
+    def rollouts(
+        self,
+        tasks: Tasks,
+        features: Any,
+        before: Any,
+        fixed: Ints,
+        uniform: Singles,
+        recorded: bool,
+    ) -> tuple[Ints, tuple[Ints, Floats, Floats], dict[str, Any]]:
+        """Devices [S, N] by step, schedules [S, N], and inputs by column, if they are recorded."""

@@ -4,10 +4,12 @@
 //! - `features`: what the policy sees of devices.
 //! - `layers`: products of vectors and matrices in single precision, in one order everywhere.
 //! - `network`: the network on the units of a problem.
+//! - `record`: the inputs of decisions.
 //! - `rollouts`: placements built unit by unit.
 
 pub mod features;
 pub mod layers;
 pub mod network;
 pub mod order;
+pub mod record;
 pub mod rollouts;

@@ -10,21 +10,11 @@ use super::layers::{
     Terms, add, add_dot_products, add_product, drawn, log_probability, rectify, subtract,
 };
 use super::network::{Heads, Network};
+use super::record::Record;
 use crate::table::Table;
 
 /// Devices whose second layers are reduced at once.
 const AT_ONCE: usize = 4;
-
-/// Inputs of every decision of S rollouts of T decisions about D devices.
-#[derive(Clone, Debug, Default)]
-pub struct Record {
-    /// [S, T, D, 20]
-    pub devices: Vec<f32>,
-    /// [S, T, 6]
-    pub steps: Vec<f32>,
-    /// [S, T, D]
-    pub open: Vec<bool>,
-}
 
 /// Devices of S rollouts of T decisions, None from where the rules left none.
 #[derive(Clone, Debug)]
@@ -57,17 +47,12 @@ pub fn rollouts<E>(
 ) -> Result<Rollouts, E> {
     let (s, n_steps) = (fixed.rows(), fixed.columns());
     let (d, h) = (features.n_devices(), network.width());
+    let decisions = if recorded { s * n_steps } else { 0 };
     let mut found = Rollouts {
         chosen: Table::filled(-1, s, n_steps),
         likelihood: vec![0.0; s],
-        record: Record::default(),
+        record: Record::new(decisions, d, device::N, step::N),
     };
-    if recorded {
-        let decisions = s * n_steps;
-        found.record.devices = vec![0.0; decisions * d * device::N];
-        found.record.steps = vec![0.0; decisions * step::N];
-        found.record.open = vec![false; decisions * d];
-    }
     let mut decision = Decision::new(d, h);
     for i in 0..s {
         let mut state = State::new(features);
@@ -90,7 +75,8 @@ pub fn rollouts<E>(
                 let (rows, row) = (&mut decision.devices, &mut decision.steps);
                 state.measure(features, unit, t, needed, rows, row);
                 if recorded {
-                    decision.keep(&mut found.record, i * n_steps + t);
+                    let Decision { devices, steps, open, .. } = &decision;
+                    found.record.keep(i * n_steps + t, devices, steps, open);
                 }
                 decision.evaluate(network, heads.unit.row(unit), &contents);
                 if given.is_none() {
@@ -138,14 +124,6 @@ impl Decision {
             base: vec![0.0; h],
             terms: Terms::default(),
         }
-    }
-
-    /// Record the inputs.
-    fn keep(&self, record: &mut Record, at: usize) {
-        let (d, cells) = (self.open.len(), self.devices.cells());
-        record.devices[at * cells.len()..][..cells.len()].copy_from_slice(cells);
-        record.steps[at * step::N..][..step::N].copy_from_slice(&self.steps);
-        record.open[at * d..][..d].copy_from_slice(&self.open);
     }
 
     /// Write the logits.

@@ -12,6 +12,7 @@ mod instance;
 mod packing;
 mod passes;
 mod pilot;
+mod pilot_makespan;
 mod remaining;
 mod scheduling;
 mod signals;
@@ -33,5 +34,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     exact::add(module)?;
     coarsening::add(module)?;
     packing::add(module)?;
-    pilot::add(module)
+    pilot::add(module)?;
+    pilot_makespan::add(module)
 }

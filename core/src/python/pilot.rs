@@ -10,6 +10,7 @@ use super::instance::Columns;
 use super::signals::Signals;
 use crate::pilot::features::{Features, State, device, step};
 use crate::pilot::network::{Heads, Network, Round};
+use crate::pilot::record::Record;
 use crate::pilot::{order, rollouts};
 use crate::table::Table;
 
@@ -111,18 +112,25 @@ impl PilotWeights {
             let poll = || signals.poll();
             rollouts::rollouts(&features, &self.0, &heads, &fixed, &uniform, recorded, poll)
         })?;
-        let record = PyDict::new(py);
-        if recorded {
-            let parts = found.record;
-            record.set_item(
-                "devices",
-                parts.devices.into_pyarray(py).reshape([s, t, d, device::N])?,
-            )?;
-            record.set_item("steps", parts.steps.into_pyarray(py).reshape([s, t, step::N])?)?;
-            record.set_item("open", parts.open.into_pyarray(py).reshape([s, t, d])?)?;
-        }
+        let shape = [s, t, d, device::N, step::N];
+        let record = record_of(py, recorded.then_some(found.record), shape)?;
         Ok((table_of(py, found.chosen)?, found.likelihood.into_pyarray(py), record))
     }
+}
+
+/// Columns of a record of S rollouts of T decisions about D devices, with F and G features.
+pub fn record_of<'py>(
+    py: Python<'py>,
+    record: Option<Record>,
+    [s, t, d, f, g]: [usize; 5],
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    if let Some(Record { devices, steps, open }) = record {
+        found.set_item("devices", devices.into_pyarray(py).reshape([s, t, d, f])?)?;
+        found.set_item("steps", steps.into_pyarray(py).reshape([s, t, g])?)?;
+        found.set_item("open", open.into_pyarray(py).reshape([s, t, d])?)?;
+    }
+    Ok(found)
 }
 
 /// Matrices that are stacked in an array.

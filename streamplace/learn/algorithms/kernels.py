@@ -128,6 +128,11 @@ class DecisionRecord(NamedTuple):
     steps: Singles  # [S, T, G] features of the decision itself
     open: Bools  # [S, T, D] devices that could be chosen
 
+    def fill(self, inputs: Mapping[str, NDArray[Any]]) -> None:
+        """Copy the columns of these names."""
+        for name, column in inputs.items():
+            getattr(self, name)[:] = column
+
 
 def feature_names(columns: type[IntEnum]) -> list[str]:
     """Names of the columns of features, as weights files have them."""

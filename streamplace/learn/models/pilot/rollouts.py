@@ -136,9 +136,7 @@ def rollouts(
     chosen, likelihood, inputs = core.rollouts(
         features, heads.unit, heads.content, fixed, uniform, is_recorded
     )
-    if is_recorded:
-        for name, column in record._asdict().items():
-            column[:] = inputs[name]
+    record.fill(inputs)
     return chosen, likelihood
 
 
