@@ -3,7 +3,7 @@
 //! The loads at full rate are the leaves of a tournament tree whose root is the largest load, so
 //! that the bottleneck and the throughput are known after every move.
 
-use crate::arithmetic::{largest, max};
+use crate::arithmetic::{largest_of, max};
 use crate::equation::{egress_at, ingress_at, link_at, n_resources, pressure};
 use crate::instance::{Id, Instance};
 
@@ -110,7 +110,7 @@ impl LoadState {
         let held = self.constants.len();
         let worst = (0..held).fold(0.0, |worst, r| max(worst, self.leaf(r)));
         let rest = self.loads[held..].iter().zip(&self.carry[held..]);
-        largest(worst, rest.map(|(load, carry)| load + carry))
+        largest_of(worst, rest.map(|(load, carry)| load + carry))
     }
 
     /// Relative throughput of the current placement.

@@ -7,6 +7,8 @@ use crate::table::Table;
 
 /// An index of an operator, stream, device, port or type.
 pub type Id = u32;
+/// In place of an index: none.
+pub const NONE: Id = Id::MAX;
 
 /// D devices and the links between them.
 #[derive(Clone, Debug)]
@@ -264,7 +266,8 @@ impl Instance {
 }
 
 impl Platform {
-    fn check(&self, d: usize) -> Result<(), String> {
+    /// Check lengths and numbers for `d` devices.
+    pub(crate) fn check(&self, d: usize) -> Result<(), String> {
         let columns = [
             ("cores", &self.cores),
             ("free_cores", &self.free_cores),
@@ -290,25 +293,25 @@ impl Platform {
     }
 }
 
-fn length(name: &str, found: usize, wanted: usize) -> Result<(), String> {
+pub(crate) fn length(name: &str, found: usize, wanted: usize) -> Result<(), String> {
     if found == wanted { Ok(()) } else { Err(format!("{name} has {found} elements, not {wanted}")) }
 }
 
-fn shape(name: &str, table: &Table, rows: usize, columns: usize) -> Result<(), String> {
+pub(crate) fn shape(name: &str, table: &Table, rows: usize, columns: usize) -> Result<(), String> {
     if (table.rows(), table.columns()) == (rows, columns) {
         return Ok(());
     }
     Err(format!("{name} is {} × {}, not {rows} × {columns}", table.rows(), table.columns()))
 }
 
-fn indices(name: &str, column: &[Id], end: usize) -> Result<(), String> {
+pub(crate) fn indices(name: &str, column: &[Id], end: usize) -> Result<(), String> {
     match column.iter().find(|&&index| index as usize >= end) {
         Some(index) => Err(format!("{name}: {index} is not below {end}")),
         None => Ok(()),
     }
 }
 
-fn rising(name: &str, column: &[Id], end: usize) -> Result<(), String> {
+pub(crate) fn rising(name: &str, column: &[Id], end: usize) -> Result<(), String> {
     let last = column.last().is_none_or(|&last| last as usize <= end);
     if last && column.first() == Some(&0) && column.is_sorted() {
         return Ok(());
@@ -316,8 +319,18 @@ fn rising(name: &str, column: &[Id], end: usize) -> Result<(), String> {
     Err(format!("{name} does not rise from 0 to {end} at most"))
 }
 
-fn not_negative(name: &str, column: &[f64]) -> Result<(), String> {
-    match column.iter().find(|&&value| value < 0.0 || value.is_nan()) {
+/// Whether a column names every index below its length once.
+pub(crate) fn permutation(name: &str, column: &[Id]) -> Result<(), String> {
+    let mut is_found = vec![false; column.len()];
+    indices(name, column, column.len())?;
+    match column.iter().find(|&&index| std::mem::replace(&mut is_found[index as usize], true)) {
+        Some(index) => Err(format!("{name} names {index} twice")),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn not_negative(name: &str, column: &[f64]) -> Result<(), String> {
+    match column.iter().find(|&&value| value.is_nan() || value < 0.0) {
         Some(value) => Err(format!("{name}: {value} is not a number of at least 0")),
         None => Ok(()),
     }

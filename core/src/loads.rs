@@ -149,5 +149,5 @@ impl Instance {
 pub fn highest(loads: &[f64], constants: &[f64]) -> f64 {
     let (devices, rest) = loads.split_at(constants.len());
     let pressures = devices.iter().zip(constants).map(|(&load, &held)| pressure(load, held));
-    largest(pressures.fold(0.0, max), rest.iter().copied())
+    largest(pressures.fold(0.0, max), rest)
 }

@@ -4,7 +4,7 @@
 //! all sources can run at once, is x = min(1, 1 / max load). If operators have constant loads, the
 //! load of a device or core counts as a fraction of the capacity that these leave.
 
-use crate::arithmetic::{largest, max};
+use crate::arithmetic::{largest, largest_of, max};
 use crate::equation::n_resources;
 use crate::instance::{Id, Instance};
 use crate::loads::highest;
@@ -75,12 +75,12 @@ impl<'a> Throughput<'a> {
             links[at] += traffic;
             *pair = at as Id;
         }
-        let mut worst = largest(1.0, devices.iter().copied());
+        let mut worst = largest(1.0, devices);
         devices.fill(0.0);
         if few_pairs {
             let link_loads = links.iter().zip(wire);
             let link_loads = link_loads.map(|(&link, &wire)| link * wire);
-            worst = largest(worst, link_loads);
+            worst = largest_of(worst, link_loads);
             links.fill(0.0);
         } else {
             for &pair in &self.pairs {

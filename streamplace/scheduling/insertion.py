@@ -11,13 +11,13 @@ gap: if there are such tasks, the times at which one task follows another are in
 from typing import NamedTuple
 
 import numpy as np
+from streamsim import _core
 from streamsim.array_copies import copy_row
 from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes.sending import sending_seconds
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.devices import SLACK
-from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import Tasks, transfer
 
 FIRST_GAPS = 8
@@ -60,59 +60,22 @@ def plain_choice(n: int, insertion: bool) -> Choice:
     return Choice(np.zeros((0, 0)), np.full(n, NOWHERE, np.int32), insertion)
 
 
-@kernel
 def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
     """Schedule the tasks in a topological order."""
-    n, d = tasks.work.shape
-    place = np.full(n, NOWHERE, np.int32)
-    start, finish = np.zeros(n), np.zeros(n)
-    gaps = all_free(tasks)
-    shortest = tasks.work.min()
-    home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
-    used = np.zeros(d)
-    may, ready = np.ones(d, np.bool_), np.empty(d)
-    for v in order:
-        find_open(tasks, home, used, tasks.unit[v], may)
-        if choice.forced[v] >= 0 and home[tasks.unit[v]] < 0:
-            for a in range(d):
-                may[a] = may[a] and choice.forced[v] == a
-        ready_on(tasks, place, finish, v, ready)
-        a, core, gap, begin = _best_device(tasks, gaps, choice, ready, v, may)
-        if a < 0:
-            break
-        give_home(tasks, home, used, tasks.unit[v], a)
-        place[v], start[v] = a, begin
-        finish[v] = begin + tasks.work[v, a]
-        if is_full(gaps, core):
-            gaps = wider(gaps)
-        take(gaps, core, gap, start[v], finish[v], shortest)
-    return ListSchedule(place, start, finish)
+    return ListSchedule(*_core.insert_all(tasks.core, order, choice))
 
 
-@kernel
 def by_upward_rank(tasks: Tasks, insertion: bool) -> ListSchedule:
-    """Schedule of HEFT, in one kernel because calls dominate on small graphs."""
-    order = by_rank(tasks, upward(tasks))
-    nowhere = np.full(len(order), NOWHERE, np.int32)
-    return insert_all(tasks, order, Choice(np.zeros((0, 0)), nowhere, insertion))
+    """Schedule of HEFT, in one call because calls dominate on small graphs."""
+    return ListSchedule(*_core.by_upward_rank(tasks.core, insertion))
 
 
-@borrowing_kernel
-def _best_device(
-    tasks: Tasks, gaps: Gaps, choice: Choice, ready: Floats, v: int, may: Bools
-) -> tuple[int, int, int, float]:
-    """Device on which a task finishes earliest, -1 if there is none; its core, gap and start."""
-    best, best_cost, best_core, best_gap, best_start = NOWHERE, np.inf, -1, -1, 0.0
-    for a in range(len(may)):
-        work = tasks.work[v, a]
-        ahead = choice.ahead[v, a] if len(choice.ahead) else 0.0
-        if not may[a] or not ready[a] + work + ahead < best_cost:
-            continue
-        core, gap, begin = earliest_on(tasks, gaps, a, ready[a], work, choice.insertion)
-        cost = begin + work + ahead
-        if cost < best_cost:
-            best, best_cost, best_core, best_gap, best_start = a, cost, core, gap, begin
-    return best, best_core, best_gap, best_start
+def latest_starts(tasks: Tasks, schedule: ListSchedule) -> Floats:
+    """Latest start of every task with the same makespan and devices, in the order of the schedule.
+
+    On devices with several cores, the order does not count.
+    """
+    return _core.latest_starts(tasks.core, schedule)
 
 
 @borrowing_kernel
@@ -279,33 +242,3 @@ def wider(gaps: Gaps) -> Gaps:
         copy_row(end[c, :room], gaps.end[c])
         copy_row(joint[c, :room], gaps.joint[c])
     return Gaps(start, end, gaps.size, joint, gaps.joints)
-
-
-@kernel
-def latest_starts(tasks: Tasks, schedule: ListSchedule) -> Floats:
-    """Latest start of every task with the same makespan and devices, in the order of the schedule.
-
-    On devices with several cores, the order does not count.
-    """
-    n = len(tasks.order)
-    begin = np.empty(n)
-    makespan = schedule.finish.max()
-    free = np.full(len(tasks.latency), makespan)
-    for v in _backwards(schedule.finish, tasks.order):
-        a = schedule.place[v]
-        alone = tasks.core_start[a + 1] - tasks.core_start[a] == 1
-        end = free[a] if alone else makespan
-        for e in range(tasks.out_start[v], tasks.out_end[v]):
-            u = tasks.target[e]
-            end = min(end, begin[u] - transfer(tasks, e, a, schedule.place[u]))
-        begin[v] = end - tasks.work[v, a]
-        if alone:
-            free[a] = begin[v]
-    return begin
-
-
-@kernel
-def _backwards(finish: Floats, order: Ints) -> Ints:
-    """Tasks by falling finish, successors before predecessors."""
-    turned = order[::-1].copy()
-    return turned[np.argsort(-finish[turned], kind="mergesort")]

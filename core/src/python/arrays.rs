@@ -1,11 +1,13 @@
 //! Arguments that are arrays, copied; and placements, checked.
 
+use std::fmt::Display;
+
 use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
-use numpy::{Element, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{Element, IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::instance::{Id, Instance};
+use crate::instance::{Id, Instance, NONE};
 use crate::table::Table;
 
 /// An error of a value that came from Python.
@@ -22,8 +24,8 @@ pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<us
     }
     let borrowed = array.readonly();
     let values = match borrowed.as_slice() {
-        Ok(slice) => slice.to_vec(),
-        Err(_) => borrowed.as_array().iter().copied().collect(),
+        Ok(slice) if array.is_c_contiguous() => slice.to_vec(),
+        _ => borrowed.as_array().iter().copied().collect(),
     };
     Ok((array.shape().to_vec(), values))
 }
@@ -66,39 +68,73 @@ impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for Rows<T> {
 }
 
 /// Indices that are not negative.
-pub fn ids(values: Vec<i32>) -> PyResult<Vec<Id>> {
-    values.into_iter().map(|index| Id::try_from(index).map_err(|_| negative(index))).collect()
+pub fn ids<T: Copy + Display>(values: Vec<T>) -> PyResult<Vec<Id>>
+where
+    Id: TryFrom<T>,
+{
+    let id = |index: T| Id::try_from(index).map_err(|_| wrong(format!("{index} is no index")));
+    values.into_iter().map(id).collect()
 }
 
-fn negative(index: i32) -> PyErr {
-    wrong(format!("the index {index} is negative"))
+/// Indices, of which negative ones are `NONE`.
+pub fn ids_or_none<T: Copy>(values: Vec<T>) -> Vec<Id>
+where
+    Id: TryFrom<T>,
+{
+    values.into_iter().map(|index| Id::try_from(index).unwrap_or(NONE)).collect()
+}
+
+/// A table as an array of numpy.
+pub fn table_of<T: Element + Copy>(
+    py: Python<'_>,
+    table: Table<T>,
+) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let shape = [table.rows(), table.columns()];
+    table.into_cells().into_pyarray(py).reshape(shape)
 }
 
 impl Column<i32> {
     /// A placement of the operators of a problem.
     pub fn placement(self, instance: &Instance) -> PyResult<Vec<Id>> {
-        if self.0.len() != instance.n_operators() {
-            let (found, wanted) = (self.0.len(), instance.n_operators());
-            return Err(wrong(format!("{found} operators are placed, not {wanted}")));
+        self.devices(instance.n_operators(), instance.n_devices())
+    }
+
+    /// A device, below `d`, of each of `n` operators.
+    pub fn devices(self, n: usize, d: usize) -> PyResult<Vec<Id>> {
+        if self.0.len() != n {
+            return Err(wrong(format!("{} operators are placed, not {n}", self.0.len())));
         }
-        on_devices(self.0, instance)
+        on_devices(self.0, d)
     }
 }
 
 impl Rows<i32> {
     /// Placements of the operators of a problem.
     pub fn placements(self, instance: &Instance) -> PyResult<Table<Id>> {
+        self.devices(instance.n_operators(), instance.n_devices())
+    }
+
+    /// Rows with a device, below `d`, of each of `n` operators.
+    pub fn devices(self, n: usize, d: usize) -> PyResult<Table<Id>> {
         let (rows, columns) = (self.0.rows(), self.0.columns());
-        if columns != instance.n_operators() {
-            let wanted = instance.n_operators();
-            return Err(wrong(format!("{columns} operators are placed, not {wanted}")));
+        if columns != n {
+            return Err(wrong(format!("{columns} operators are placed, not {n}")));
         }
-        Ok(Table::new(on_devices(self.0.into_cells(), instance)?, rows, columns))
+        Ok(Table::new(on_devices(self.0.into_cells(), d)?, rows, columns))
     }
 }
 
-fn on_devices(values: Vec<i32>, instance: &Instance) -> PyResult<Vec<Id>> {
-    let d = instance.n_devices();
+impl Column<f64> {
+    /// A column of `n` numbers.
+    pub fn of(self, name: &str, n: usize) -> PyResult<Vec<f64>> {
+        if self.0.len() != n {
+            return Err(wrong(format!("{name} has {} elements, not {n}", self.0.len())));
+        }
+        Ok(self.0)
+    }
+}
+
+fn on_devices(values: Vec<i32>, d: usize) -> PyResult<Vec<Id>> {
     let ids: Vec<Id> = values.into_iter().map(i32::cast_unsigned).collect();
     let largest = ids.iter().fold(0, |largest, &device| largest.max(device));
     if largest as usize >= d && !ids.is_empty() {

@@ -27,10 +27,11 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Columns of an object, by name.
-pub(super) struct Columns<'a, 'py>(pub &'a Bound<'py, PyAny>);
+pub struct Columns<'a, 'py>(pub &'a Bound<'py, PyAny>);
 
 impl Columns<'_, '_> {
-    pub(super) fn any<T: Element + Copy>(
+    /// Shape and elements of a column.
+    pub fn any<T: Element + Copy>(
         &self,
         name: &str,
         dimensions: usize,
@@ -43,20 +44,34 @@ impl Columns<'_, '_> {
         Ok((shape, values))
     }
 
-    pub(super) fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
+    /// Numbers.
+    pub fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
         Ok(self.any(name, 1)?.1)
     }
 
-    fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
-        ids(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
+    /// Indices.
+    pub fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
+        ids::<i32>(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
     }
 
-    pub(super) fn table(&self, name: &str) -> PyResult<Table> {
+    /// Indices in 64 bits.
+    pub fn long_ids(&self, name: &str) -> PyResult<Vec<Id>> {
+        ids::<i64>(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
+    }
+
+    /// Elements of a column.
+    pub fn column<T: Element + Copy>(&self, name: &str) -> PyResult<Vec<T>> {
+        Ok(self.any(name, 1)?.1)
+    }
+
+    /// Rows of elements.
+    pub fn table<T: Element + Copy>(&self, name: &str) -> PyResult<Table<T>> {
         let (shape, values) = self.any(name, 2)?;
         Ok(Table::new(values, shape[0], shape[1]))
     }
 
-    pub(super) fn float(&self, name: &str) -> PyResult<f64> {
+    /// One number.
+    pub fn float(&self, name: &str) -> PyResult<f64> {
         self.0.getattr(name)?.extract()
     }
 }
@@ -67,7 +82,7 @@ fn named(found: &Bound<'_, PyAny>, name: &str, error: &PyErr) -> PyErr {
 }
 
 /// Platform of an object that has the columns of `streamsim.platform.Platform`.
-fn read_platform(of: &Columns<'_, '_>) -> PyResult<Platform> {
+pub fn read_platform(of: &Columns<'_, '_>) -> PyResult<Platform> {
     Ok(Platform {
         cores: of.floats("cores")?,
         free_cores: of.floats("free_cores")?,

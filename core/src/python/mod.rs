@@ -2,11 +2,21 @@
 //!
 //! Arrays are copied, so that nobody can change them while the GIL is released.
 
+mod anneal;
 mod arrays;
-mod flow;
+mod coarsening;
 mod engine;
+mod exact;
+mod flow;
 mod incremental;
 mod instance;
+mod packing;
+mod passes;
+mod pilot;
+mod pilot_makespan;
+mod remaining;
+mod scheduling;
+mod signals;
 mod steady;
 
 use pyo3::prelude::*;
@@ -19,5 +29,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     flow::add(module)?;
     steady::add(module)?;
     incremental::add(module)?;
-    engine::add(module)
+    engine::add(module)?;
+    passes::add(module)?;
+    scheduling::add(module)?;
+    anneal::add(module)?;
+    exact::add(module)?;
+    coarsening::add(module)?;
+    packing::add(module)?;
+    pilot::add(module)?;
+    pilot_makespan::add(module)
 }

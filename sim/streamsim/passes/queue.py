@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamsim.arrays import Floats, Ints, Records
-from streamsim.jit import inlined_kernel, kernel
+from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
 from streamsim.topology import topological_order
@@ -167,12 +167,12 @@ def merged_order(one_pass: Pass, place: Ints, priorities: Floats) -> Ints:
     Operators that could never start are missing; see `conflict`.
     """
     line = lines(one_pass, priorities[None])[0]
-    return _merged(one_pass, _before(place, line, one_pass.n_devices))
+    return _merged(one_pass, _before(place, line))
 
 
 def conflict(one_pass: Pass, place: Ints, priorities: Floats) -> Conflict | None:
     """Find two operators whose order in a line contradicts the streams; None if there are none."""
-    before = _before(place, lines(one_pass, priorities[None])[0], one_pass.n_devices)
+    before = _before(place, lines(one_pass, priorities[None])[0])
     stuck = np.ones(one_pass.n_operators, np.bool_)
     stuck[_merged(one_pass, before)] = False
     if not stuck.any():
@@ -219,12 +219,10 @@ def _merged(one_pass: Pass, before: Ints) -> Ints:
     return topological_order(one_pass.n_operators, source, target)
 
 
-@kernel
-def _before(place: Ints, line: Ints, n_devices: int) -> Ints:
+def _before(place: Ints, line: Ints) -> Ints:
     """Predecessor of each operator in the line of its device, -1 for the first."""
-    last = np.full(n_devices, -1, np.int32)
-    before = np.empty(len(line), np.int32)
-    for v in line:
-        before[v] = last[place[v]]
-        last[place[v]] = v
+    by_device = line[np.argsort(place[line], kind="stable")]
+    follows = place[by_device[1:]] == place[by_device[:-1]]
+    before = np.full(len(line), -1, np.int32)
+    before[by_device[1:][follows]] = by_device[:-1][follows]
     return before
