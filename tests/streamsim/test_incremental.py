@@ -74,7 +74,9 @@ def test_a_hundred_thousand_moves_leave_no_trace(n_devices):
     instance = ladder(12, n_devices, rng, spread=5.0)
     start, operators, devices = random_moves(instance, 100_000, rng)
     state = Incremental(instance, start)
-    for v, visited, to in zip(operators.tolist(), devices[::-1].tolist(), devices.tolist(), strict=True):
+    for v, visited, to in zip(
+        operators.tolist(), devices[::-1].tolist(), devices.tolist(), strict=True
+    ):
         state.move(v, visited)
         state.undo()
         state.move(v, to)

@@ -4,10 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from makespan_cases import MAKESPAN, giph, least_of_all, problems, value
-
-from streamplace import place
-from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.registry import named_objective
 from streamplace.placers.anneal.schedules import (
     follow,
     new_non_delay,
@@ -15,6 +11,10 @@ from streamplace.placers.anneal.schedules import (
     non_delay_makespan,
     settle,
 )
+
+from streamplace import place
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import named_objective
 from streamplace.placers.exact.makespan import Proof
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.named import named_placer
