@@ -5,7 +5,7 @@
 //! tail reach the cut, the task cannot run there; if they do for the two ends of a stream, this pair
 //! of devices is excluded. Each exclusion raises heads and tails of others.
 
-use crate::arithmetic::{least, max};
+use crate::arithmetic::max;
 use crate::passes::sending_seconds;
 use crate::scheduling::Tasks;
 use crate::table::Table;
@@ -92,7 +92,6 @@ impl Windows {
     /// Compute least times after, over receivers' devices that keep the pair below the cut.
     fn find_tails(&mut self, tasks: &Tasks, cut: f64, watch: &mut Watch) {
         let d = tasks.n_devices();
-        let mut after = vec![0.0; d];
         for v in tasks.in_order().rev() {
             if watch.is_over(3 * d * d * (1 + tasks.outputs(v).len())) {
                 return;
@@ -108,15 +107,13 @@ impl Windows {
                     let before = self.head[(v, a)] + self.work[(v, a)];
                     let links = tasks.latency.row(a).iter().zip(tasks.wire.row(a));
                     let ends = self.work.row(u).iter().zip(self.tail.row(u));
-                    for (after, ((&latency, &wire), (work, tail))) in
-                        after.iter_mut().zip(links.zip(ends))
-                    {
+                    let mut least = f64::INFINITY;
+                    for (b, ((&latency, &wire), (work, tail))) in links.zip(ends).enumerate() {
                         let seconds = sending_seconds(latency, size, wire, fixed_s);
-                        *after = earlier(f64::INFINITY, seconds + work + tail, before, cut);
+                        let seconds = if a == b { 0.0 } else { seconds };
+                        least = earlier(least, seconds + work + tail, before, cut);
                     }
-                    let here = self.work[(u, a)] + self.tail[(u, a)];
-                    after[a] = earlier(f64::INFINITY, here, before, cut);
-                    self.tail[(v, a)] = max(self.tail[(v, a)], least(f64::INFINITY, &after));
+                    self.tail[(v, a)] = max(self.tail[(v, a)], least);
                 }
             }
         }
