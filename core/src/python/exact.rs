@@ -24,6 +24,8 @@ use crate::watch::Watch;
 type Array1<'py, T> = Bound<'py, PyArray1<T>>;
 type Array2<'py, T> = Bound<'py, PyArray2<T>>;
 
+/// Most placements for which memory is taken at once.
+const MOST_ROWS: usize = 4096;
 /// Most states of packings and of covered units.
 const MOST_STATES: f64 = 1e7;
 
@@ -172,7 +174,7 @@ impl PyListing {
         let Self { units, listing } = self;
         let units = &units.get().0;
         let ((size, cells), end) = remaining.watched(py, |watch| {
-            let mut cells: Vec<i32> = vec![];
+            let mut cells = Vec::with_capacity(units.n_units() * most.min(MOST_ROWS));
             let take = |place: &[Id]| cells.extend(place.iter().map(|&d| d as i32));
             (listing.proceed(units, (most, steps), watch, take), cells)
         });
