@@ -183,12 +183,12 @@ impl Rivals {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::instance::Platform;
 
     /// A level of three units in a row with a shortcut, of which the outer ones are rivals.
-    fn triangle() -> Level {
+    pub(crate) fn triangle() -> Level {
         let streams = Streams::new(3, &[0, 1, 0], &[1, 2, 2], &[1.0, 2.0, 4.0], &[]);
         let flows = streams.sent.into_iter().zip(streams.taken);
         let entries = streams.peer.into_iter().zip(flows);
@@ -199,16 +199,16 @@ mod tests {
             entries: entries.map(|(peer, (sent, taken))| Entry { peer, sent, taken }).collect(),
             tuples: vec![],
             kind: vec![0; 3],
-            allowed: Table::filled(true, 1, 1),
+            allowed: Table::filled(true, 1, 2),
             rivals: Rivals::of_columns(vec![0, 1, 1, 2], vec![2, 0]),
-            device_type: vec![0],
+            device_type: vec![0, 0],
             platform: Platform {
-                cores: vec![1.0],
-                free_cores: vec![1.0],
-                seconds_per_byte: Table::filled(0.0, 1, 1),
-                latency: Table::filled(0.0, 1, 1),
-                egress: vec![0.0],
-                ingress: vec![0.0],
+                cores: vec![1.0; 2],
+                free_cores: vec![1.0; 2],
+                seconds_per_byte: Table::new(vec![0.0, 0.125, 0.125, 0.0], 2, 2),
+                latency: Table::filled(0.0, 2, 2),
+                egress: vec![0.0; 2],
+                ingress: vec![0.0; 2],
                 overhead: 0.0,
                 overhead_per_byte: 0.0,
                 gap: 0.0,

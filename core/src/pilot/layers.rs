@@ -52,14 +52,14 @@ impl Matrix {
         for (block, strip) in row.chunks_mut(LANES).zip(self.strips.chunks_exact(self.rows.max(1)))
         {
             let strip = &strip[first..];
-            let mut sums = [0.0; LANES];
-            sums[..block.len()].copy_from_slice(block);
-            for &(j, factor) in terms {
-                for (sum, weight) in sums.iter_mut().zip(&strip[j as usize]) {
-                    *sum += factor * weight;
-                }
+            if let Ok(block) = block.try_into() {
+                add_terms(block, strip, terms);
+            } else {
+                let mut sums = [0.0; LANES];
+                sums[..block.len()].copy_from_slice(block);
+                add_terms(&mut sums, strip, terms);
+                block.copy_from_slice(&sums[..block.len()]);
             }
-            block.copy_from_slice(&sums[..block.len()]);
         }
     }
 
@@ -72,6 +72,18 @@ impl Matrix {
         }
         out
     }
+}
+
+/// Add terms to the sums of a strip; not inlined, so that the sums stay in registers.
+#[inline(never)]
+fn add_terms(sums: &mut [f32; LANES], strip: &[[f32; LANES]], terms: &Terms) {
+    let mut totals = *sums;
+    for &(j, factor) in terms {
+        for (total, weight) in totals.iter_mut().zip(&strip[j as usize]) {
+            *total += factor * weight;
+        }
+    }
+    *sums = totals;
 }
 
 /// Terms of several vectors.

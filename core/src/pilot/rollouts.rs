@@ -177,3 +177,54 @@ fn reduce<const ROWS: usize>(
         logits[a] = f64::from(total);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::super::features::tests::features;
+    use super::super::layers::Matrix;
+    use super::*;
+
+    /// A network that likes devices with much flow at home, and does not look at units.
+    fn at_home() -> (Network, Heads) {
+        let matrix = |rows: usize| Matrix::new(&Table::filled(0.0, rows, 1));
+        let mut likes = Table::filled(0.0, device::N, 1);
+        likes[(device::FLOW_AT_HOME, 0)] = 1.0;
+        let network = Network {
+            enter: matrix(17),
+            enter_bias: vec![0.0],
+            rounds: vec![],
+            unit: matrix(3),
+            unit_bias: vec![0.0],
+            content: matrix(1),
+            device: Matrix::new(&likes),
+            step: matrix(step::N),
+            own: Matrix::new(&Table::filled(1.0, 1, 1)),
+            mean: matrix(1),
+            own_bias: vec![0.0],
+            out: vec![1.0],
+        };
+        network.check().unwrap();
+        let heads =
+            network.heads(&features(), &Table::filled(0.0, 3, 17), &Table::filled(0.0, 6, 6));
+        (network, heads.unwrap())
+    }
+
+    #[test]
+    fn units_go_where_the_network_likes_it_and_rivals_apart() {
+        let (network, heads) = at_home();
+        let run = |recorded| {
+            let (fixed, uniform) = (Table::filled(-1, 1, 6), Table::filled(-1.0, 1, 6));
+            let poll = || Ok::<(), Infallible>(());
+            rollouts(&features(), &network, &heads, &fixed, &uniform, recorded, poll).unwrap()
+        };
+        let found = run(true);
+        assert_eq!(found.chosen.cells(), [0, 0, 1, 0, 0, 1]);
+        assert!(found.likelihood[0] < 0.0);
+        assert_eq!(found.record.open[..4], [true, false, true, true]);
+        let unrecorded = run(false);
+        assert_eq!(unrecorded.chosen, found.chosen);
+        assert_eq!(unrecorded.likelihood, found.likelihood);
+    }
+}

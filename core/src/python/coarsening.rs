@@ -53,7 +53,8 @@ fn write_streams(found: &Bound<'_, PyDict>, streams: Streams) -> PyResult<()> {
     let py = found.py();
     let Streams { start, peer, sent, taken, sent_tuples, taken_tuples } = streams;
     found.set_item("start", to_longs(py, &start))?;
-    found.set_item("peer", to_ints(py, &peer))?;
+    let peer: Vec<i32> = peer.into_iter().map(|unit| unit as i32).collect();
+    found.set_item("peer", peer.into_pyarray(py))?;
     found.set_item("sent", sent.into_pyarray(py))?;
     found.set_item("taken", taken.into_pyarray(py))?;
     found.set_item("sent_tuples", sent_tuples.into_pyarray(py))?;
