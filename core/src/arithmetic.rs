@@ -21,6 +21,9 @@ const LANES: usize = 8;
 #[inline]
 #[must_use]
 pub fn largest(floor: f64, values: &[f64]) -> f64 {
+    if values.len() < LANES {
+        return values.iter().fold(floor, |top, &value| max(top, value));
+    }
     let mut lanes = [floor; LANES];
     let chunks = values.chunks_exact(LANES);
     let rest = chunks.remainder();
@@ -37,6 +40,9 @@ pub fn largest(floor: f64, values: &[f64]) -> f64 {
 #[inline]
 #[must_use]
 pub fn least(ceiling: f64, values: &[f64]) -> f64 {
+    if values.len() < LANES {
+        return values.iter().fold(ceiling, |least, &value| min(least, value));
+    }
     let mut lanes = [ceiling; LANES];
     let chunks = values.chunks_exact(LANES);
     let rest = chunks.remainder();

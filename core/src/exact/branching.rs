@@ -140,6 +140,8 @@ struct Search<'a> {
     grows: Vec<i64>,
     /// [D] streams between a unit and the units on each device
     beside: Vec<Beside>,
+    /// devices with such streams, in order
+    peers: Vec<usize>,
 }
 
 impl<'a> Search<'a> {
@@ -160,6 +162,7 @@ impl<'a> Search<'a> {
             most: vec![0.0; d],
             grows: vec![0; d],
             beside: vec![Beside::default(); d],
+            peers: Vec::with_capacity(d),
         }
     }
 
@@ -202,12 +205,9 @@ impl<'a> Search<'a> {
         below.copy_from_slice(above);
         let loads = below;
         loads[d] += self.units.load[(u, d)];
-        for (b, beside) in self.beside.iter().enumerate() {
-            let Beside { out, into, tuples_out, tuples_in } = *beside;
+        for &b in self.peers.iter().filter(|&&b| b != d) {
+            let Beside { out, into, tuples_out, tuples_in } = self.beside[b];
             let (handled, size) = (tuples_out + tuples_in, out + into);
-            if b == d || handled + size == 0.0 {
-                continue;
-            }
             loads[d] += platform.handling(handled, size, d);
             loads[b] += platform.handling(handled, size, b);
             let (link, egress, ingress) = platform.flow_loads(tuples_out, out, d, b);
@@ -245,7 +245,7 @@ impl<'a> Search<'a> {
             if self.place[u] != NONE {
                 continue;
             }
-            if watch.is_over(3 * n_devices * n_devices + self.units.streams(u).len()) {
+            if watch.is_over(20 * n_devices + self.units.streams(u).len()) {
                 return false;
             }
             need += self.limits.work[u];
@@ -357,6 +357,12 @@ impl<'a> Search<'a> {
                 beside.tuples_in += units.tuples[e];
             }
         }
+        let is_peer = |&b: &usize| {
+            let Beside { out, into, tuples_out, tuples_in } = self.beside[b];
+            tuples_out + tuples_in + out + into != 0.0
+        };
+        self.peers.clear();
+        self.peers.extend((0..self.beside.len()).filter(is_peer));
     }
 
     /// Whether unit `u` on device `d` keeps every load within the limits, after `gather`.
@@ -372,11 +378,8 @@ impl<'a> Search<'a> {
         }
         let (n, platform) = (full.len(), &units.platform);
         let (mut sent, mut taken, mut handled) = (0.0, 0.0, 0.0);
-        for (b, beside) in self.beside.iter().enumerate() {
-            let Beside { out, into, tuples_out, tuples_in } = *beside;
-            if b == d || tuples_out + tuples_in + out + into == 0.0 {
-                continue;
-            }
+        for &b in self.peers.iter().filter(|&&b| b != d) {
+            let Beside { out, into, tuples_out, tuples_in } = self.beside[b];
             let (link, _, ingress) = platform.flow_loads(tuples_out, out, d, b);
             let (back, egress, _) = platform.flow_loads(tuples_in, into, b, d);
             let both = tuples_out + tuples_in;
@@ -423,5 +426,42 @@ impl<'a> Search<'a> {
     fn burden(&self, t: usize, u: usize, d: usize) -> f64 {
         let spared = self.beside[d].out + self.beside[d].into;
         self.loads[(t, d)] + self.units.load[(u, d)] - spared * self.limits.wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact::units::tests::alike;
+
+    fn limits(n: usize, d: usize, cut: f64) -> Limits {
+        Limits {
+            full: vec![cut; d],
+            cut,
+            work: vec![0.4; n],
+            power: vec![1.0; d],
+            wire: 0.0,
+            patterns: Patterns::default(),
+            rank: vec![0.4; n],
+        }
+    }
+
+    #[test]
+    fn five_units_of_which_a_device_holds_two_need_three_devices() {
+        for (d, fits) in [(2, false), (3, true)] {
+            let (units, limits) = (alike(5, d), limits(5, d, 1.0));
+            let (outcome, _) = place_below(&units, &limits, 1000, &mut Watch::endless());
+            assert_eq!(matches!(outcome, Outcome::Improved(_)), fits);
+            assert_eq!(outcome == Outcome::Exhausted, !fits);
+        }
+    }
+
+    #[test]
+    fn a_search_without_nodes_or_time_is_paused() {
+        let (units, limits) = (alike(5, 3), limits(5, 3, 1.0));
+        let (outcome, nodes) = place_below(&units, &limits, 0, &mut Watch::endless());
+        assert_eq!((outcome, nodes), (Outcome::Paused, 0));
+        let mut late = Watch::new(Some(0.0), None, || false);
+        assert_eq!(place_below(&units, &limits, 1000, &mut late).0, Outcome::Paused);
     }
 }

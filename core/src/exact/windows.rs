@@ -6,6 +6,7 @@
 //! of devices is excluded. Each exclusion raises heads and tails of others.
 
 use crate::arithmetic::max;
+use crate::passes::sending_seconds;
 use crate::scheduling::Tasks;
 use crate::table::Table;
 use crate::watch::Watch;
@@ -49,35 +50,40 @@ impl Windows {
     /// Compute earliest starts, over senders' devices that keep the pair below the cut.
     fn find_heads(&mut self, tasks: &Tasks, cut: f64, watch: &mut Watch) {
         let d = tasks.n_devices();
-        let mut ready = vec![0.0; d];
+        let (mut soonest, mut after) = (vec![0.0; d], vec![0.0; d]);
         for v in tasks.in_order() {
             if watch.is_over(3 * d * d * (1 + tasks.inputs(v).len())) {
                 return;
             }
-            for a in 0..d {
-                let able = self.work[(v, a)] < f64::INFINITY;
-                self.head[(v, a)] = if able { 0.0 } else { f64::INFINITY };
+            for (head, &work) in self.head.row_mut(v).iter_mut().zip(self.work.row(v)) {
+                *head = if work < f64::INFINITY { 0.0 } else { f64::INFINITY };
+            }
+            let rows = self.work.row(v).iter().zip(self.tail.row(v));
+            for (after, (work, tail)) in after.iter_mut().zip(rows) {
+                *after = work + tail;
             }
             for &e in tasks.inputs(v) {
                 let e = e as usize;
                 let u = tasks.source[e] as usize;
-                for (b, ready) in ready.iter_mut().enumerate() {
-                    *ready = self.head[(u, b)] + self.work[(u, b)];
+                soonest.fill(f64::INFINITY);
+                for b in 0..d {
+                    let ready = self.head[(u, b)] + self.work[(u, b)];
+                    let (size, fixed_s) = (tasks.size[e], tasks.fixed_s[e]);
+                    let links = tasks.latency.row(b).iter().zip(tasks.wire.row(b));
+                    let here = soonest[b];
+                    for ((soonest, &after), (&latency, &wire)) in
+                        soonest.iter_mut().zip(&after).zip(links)
+                    {
+                        let arrival = ready + sending_seconds(latency, size, wire, fixed_s);
+                        *soonest = earlier(*soonest, arrival, after, cut);
+                    }
+                    soonest[b] = earlier(here, ready, after[b], cut);
                 }
-                for a in 0..d {
-                    if self.work[(v, a)] == f64::INFINITY {
-                        continue;
+                let heads = self.head.row_mut(v).iter_mut().zip(&soonest);
+                for ((head, &soonest), &work) in heads.zip(self.work.row(v)) {
+                    if work < f64::INFINITY {
+                        *head = max(*head, soonest);
                     }
-                    let after = self.work[(v, a)] + self.tail[(v, a)];
-                    let mut soonest = f64::INFINITY;
-                    for (b, ready) in ready.iter().enumerate() {
-                        let arrival = ready + tasks.transfer(e, b, a);
-                        let is_below = cut == f64::INFINITY || arrival + after < cut;
-                        if arrival < soonest && is_below {
-                            soonest = arrival;
-                        }
-                    }
-                    self.head[(v, a)] = max(self.head[(v, a)], soonest);
                 }
             }
         }
@@ -93,18 +99,19 @@ impl Windows {
             self.tail.row_mut(v).fill(0.0);
             for e in tasks.outputs(v) {
                 let u = tasks.target[e] as usize;
+                let (size, fixed_s) = (tasks.size[e], tasks.fixed_s[e]);
                 for a in 0..d {
                     if self.work[(v, a)] == f64::INFINITY {
                         continue;
                     }
                     let before = self.head[(v, a)] + self.work[(v, a)];
+                    let links = tasks.latency.row(a).iter().zip(tasks.wire.row(a));
+                    let ends = self.work.row(u).iter().zip(self.tail.row(u));
                     let mut least = f64::INFINITY;
-                    for b in 0..d {
-                        let after = tasks.transfer(e, a, b) + self.work[(u, b)] + self.tail[(u, b)];
-                        let is_below = cut == f64::INFINITY || before + after < cut;
-                        if after < least && is_below {
-                            least = after;
-                        }
+                    for (b, ((&latency, &wire), (work, tail))) in links.zip(ends).enumerate() {
+                        let seconds = sending_seconds(latency, size, wire, fixed_s);
+                        let seconds = if a == b { 0.0 } else { seconds };
+                        least = earlier(least, seconds + work + tail, before, cut);
                     }
                     self.tail[(v, a)] = max(self.tail[(v, a)], least);
                 }
@@ -131,4 +138,11 @@ impl Windows {
         }
         any
     }
+}
+
+/// The earlier of two times, unless the second one and the time beside it reach the cut.
+#[inline(always)]
+fn earlier(time: f64, other: f64, beside: f64, cut: f64) -> f64 {
+    let is_below = cut == f64::INFINITY || other + beside < cut;
+    if is_below && other < time { other } else { time }
 }

@@ -239,7 +239,7 @@ fn start_times<'py>(
 
 /// Makespans where devices hold the order, and where no core waits while a task is ready.
 #[pyfunction]
-fn makespans(
+fn held_and_eager(
     tasks: &Bound<'_, Tasks>,
     order: Column<i32>,
     place: Column<i32>,
@@ -278,7 +278,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyWalk>()?;
     module.add_class::<PyAnnealing>()?;
     module.add_function(wrap_pyfunction!(start_times, module)?)?;
-    module.add_function(wrap_pyfunction!(makespans, module)?)
+    module.add_function(wrap_pyfunction!(held_and_eager, module)?)
 }
 
 /// Level of an object that has the columns of `streamplace.model.coarsening.Level`, checked.

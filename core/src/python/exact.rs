@@ -24,6 +24,8 @@ use crate::watch::Watch;
 type Array1<'py, T> = Bound<'py, PyArray1<T>>;
 type Array2<'py, T> = Bound<'py, PyArray2<T>>;
 
+/// Most placements for which memory is taken at once.
+const MOST_ROWS: usize = 4096;
 /// Most states of packings and of covered units.
 const MOST_STATES: f64 = 1e7;
 
@@ -172,7 +174,7 @@ impl PyListing {
         let Self { units, listing } = self;
         let units = &units.get().0;
         let ((size, cells), end) = remaining.watched(py, |watch| {
-            let mut cells: Vec<i32> = vec![];
+            let mut cells = Vec::with_capacity(units.n_units() * most.min(MOST_ROWS));
             let take = |place: &[Id]| cells.extend(place.iter().map(|&d| d as i32));
             (listing.proceed(units, (most, steps), watch, take), cells)
         });
@@ -250,7 +252,7 @@ fn windows_below<'py>(
     tasks: &Bound<'py, Tasks>,
     cut: f64,
     remaining: Remaining,
-) -> PyResult<[Array2<'py, f64>; 3]> {
+) -> PyResult<(Array2<'py, f64>, Array2<'py, f64>, Array2<'py, f64>)> {
     let tasks = &tasks.get().0;
     let (found, end) = remaining.watched(py, |watch| Windows::below(tasks, cut, watch));
     end?;
@@ -258,7 +260,7 @@ fn windows_below<'py>(
         let shape = [table.rows(), table.columns()];
         table.into_cells().into_pyarray(py).reshape(shape)
     };
-    Ok([rows(found.head)?, rows(found.tail)?, rows(found.work)?])
+    Ok((rows(found.head)?, rows(found.tail)?, rows(found.work)?))
 }
 
 /// Add what this file defines to the module.

@@ -107,9 +107,7 @@ def anneal_plans(
     return anneal
 
 
-def _improve(
-    anneal: _core.Annealing, plans: list[PassPlan], bound: float, meter: Meter
-) -> None:
+def _improve(anneal: _core.Annealing, plans: list[PassPlan], bound: float, meter: Meter) -> None:
     """Search in rounds until the budget ends or the bound is met."""
     meter.note(anneal.best)
     is_whole, rounds = True, _rounds(plans)
