@@ -32,6 +32,8 @@ class Level:
         """Copy the columns of a level; ValueError if they do not fit."""
     def peaks(self, places: Ints) -> Floats:
         """Load of the fullest resource or core under placements of the units [B, U], [B]."""
+    def contracted(self, group: Ints, n_groups: int) -> tuple[Level, dict[str, Any]]:
+        """The level whose units are groups [U] of units, and its columns that differ."""
     def heavy_groups(
         self, place: Ints, order: Longs, most: float, remaining: Remaining
     ) -> tuple[Ints, int]:
@@ -77,6 +79,43 @@ class Walk:
         """Propose moves until there were so many, or the peak is ``enough``."""
     def take_notes(self) -> list[tuple[float, float, int]]:
         """Seconds, best peak and proposals of the last run at its improvements and its end."""
+
+@final
+class Annealing:
+    """An annealing of the schedule of a pass; see `core/src/anneal/schedules.rs`."""
+
+    def __new__(cls, tasks: Tasks, least: Floats, moving: Floats, seed: int) -> Annealing:
+        """Begin without a schedule.
+
+        ``least`` [N] are the least seconds after each task with any devices, ``moving`` [N, D]
+        additional costs of a task on a device in seconds, or [0, 0].
+        """
+    @property
+    def best(self) -> float:
+        """Makespan and moving cost of the best schedule so far; infinite before there is one."""
+    @property
+    def current(self) -> float:
+        """Makespan and moving cost of the current schedule."""
+    @property
+    def best_plan(self) -> tuple[Ints, Ints]:
+        """Order of the tasks in the best schedule, and their devices."""
+    def restart(self, order: Ints, place: Ints) -> None:
+        """Continue from another schedule."""
+    def run(
+        self, moves: int, temperature: float, cooling: float, enough: float, remaining: Remaining
+    ) -> bool:
+        """Try moves, after each of which the temperature falls by the factor ``cooling``.
+
+        Returns whether all were tried before the best was ``enough`` or the budget ended.
+        """
+    def take_notes(self) -> list[tuple[float, float, int]]:
+        """Seconds, best value and moves of the last run at its improvements and its end."""
+
+def start_times(tasks: Tasks, order: Ints, place: Ints) -> Floats:
+    """Start of every task on devices that hold an order, [N]."""
+
+def held_and_eager(tasks: Tasks, order: Ints, place: Ints) -> tuple[float, float]:
+    """Makespans where devices hold an order, and where no core waits while a task is ready."""
 
 # exact
 
@@ -138,6 +177,14 @@ def pattern_words(
     """Words and work of all patterns of work from ``least`` to the cut; None if too many.
 
     A word has the count of each kind, shifted by so many bits [K]. The hub is the last kind.
+    """
+
+def windows_below(
+    tasks: Tasks, cut: float, remaining: Remaining
+) -> tuple[Floats, Floats, Floats]:
+    """Earliest starts, least seconds after, and work of tasks on devices, [N, D] each.
+
+    Devices are excluded, and their work is infinite, where a pass would not be below the cut.
     """
 
 def packs(sizes: Floats, counts: Longs, room: Floats, remaining: Remaining) -> bool:
@@ -364,9 +411,6 @@ class Incremental:
         """Take back the last move that was not taken back before."""
 
 # coarsening and partition
-
-def contracted(level: Any, group: Ints, n_groups: int) -> dict[str, Any]:
-    """Columns of a `Level` whose units are groups of units that differ from those of the level."""
 
 def exchanged_parts(traffic: Floats, wire: Floats, kind: Ints) -> Ints:
     """Device of every part [K] after exchanges that lower the strain on links.

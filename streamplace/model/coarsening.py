@@ -98,7 +98,7 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     A group has the rules of its units: merge only units with equal rules, or set the rules
     afterwards.
     """
-    return level._replace(**_core.contracted(level, group, n_groups))
+    return level._replace(**_core.Level(level).contracted(group, n_groups)[1])
 
 
 def _ruled(level: Level, rules: "PlacementRules") -> Level:

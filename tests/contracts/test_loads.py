@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from streamsim import bottleneck, resource_loads
-from streamsim._core import PilotState
-from streamsim.equation import n_resources
+from streamsim import _core, bottleneck, resource_loads
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
 
@@ -31,7 +29,6 @@ from streamplace.model.expansion import expand
 from streamplace.model.least_peak import peak_yardstick
 from streamplace.model.operators import Window
 from streamplace.placers.anneal.walk import peak_of
-from streamplace.placers.exact.prover import write_loads
 from streamplace.placers.exact.units import units_of
 from streamplace.planning.demand import demand_of
 from streamplace.planning.packing import CORE, CPU, EGRESS, INGRESS, packing_of, uses
@@ -130,12 +127,11 @@ def incremental(problem, place):
 
 
 def annealed(problem, place):
-    return peak_of(finest_level(problem), place)
+    return peak_of(_core.Level(finest_level(problem)), place)
 
 
 def proven(problem, place):
-    units = units_of(problem)
-    return write_loads(units, place, np.empty(n_resources(problem.n_devices)))
+    return units_of(problem).compiled.loads(place)[1]
 
 
 def described(problem, place):
@@ -154,7 +150,7 @@ def described(problem, place):
 
 def decided(problem, place):
     features = features_of(problem)
-    state = PilotState(features)
+    state = _core.PilotState(features)
     for v, device in enumerate(place.tolist()):
         state.put(v, device)
     return state.peak * features.yardstick

@@ -588,3 +588,96 @@ fn scale(level: &Level) -> f64 {
     }
     max(total / level.n_units() as f64, 1e-300)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::anneal::level::Entry;
+    use crate::instance::Platform;
+    use crate::rivals::Rivals;
+    use crate::table::Table;
+
+    /// Eight units in a row, of equal load, on four equal devices.
+    fn row() -> Level {
+        let (n, d) = (8, 4);
+        let flow = |peer, sent, taken| Entry { peer, sent, taken };
+        let ends = |u: Id| {
+            let before = (u > 0).then(|| flow(u - 1, 0.0, 1.0));
+            before.into_iter().chain((u + 1 < n as Id).then(|| flow(u + 1, 1.0, 0.0)))
+        };
+        let mut wire = Table::filled(0.1, d, d);
+        (0..d).for_each(|a| wire[(a, a)] = 0.0);
+        let entries: Vec<Entry> = (0..n as Id).flat_map(ends).collect();
+        let start = (0..=n as Id).map(|u| if u == 0 { 0 } else { (2 * u - 1).min(14) }).collect();
+        Level {
+            load: Table::filled(0.5, n, 1),
+            core: Table::filled(0.0, 0, 1),
+            start,
+            entries,
+            tuples: vec![],
+            kind: vec![0; n],
+            allowed: Table::filled(true, 1, d),
+            rivals: Rivals::default(),
+            device_type: vec![0; d],
+            platform: Platform {
+                cores: vec![1.0; d],
+                free_cores: vec![1.0; d],
+                seconds_per_byte: wire,
+                latency: Table::filled(0.0, d, d),
+                egress: vec![0.0; d],
+                ingress: vec![0.0; d],
+                overhead: 0.0,
+                overhead_per_byte: 0.0,
+                gap: 0.0,
+            },
+            memory: vec![],
+            room: vec![],
+            ruled: false,
+            plain: true,
+        }
+    }
+
+    fn settings() -> Settings {
+        let (clusters, swaps, beside) = (0.3, 0.2, 0.5);
+        Settings { clusters, swaps, beside, slack: 0.05, tighten: 1.0, heat: 1.0, sweep: false }
+    }
+
+    #[test]
+    fn units_in_a_row_are_spread_evenly() {
+        let level = row();
+        level.check().expect("a level");
+        let mut walk = Walk::new(&level, vec![0; 8], 1, 4000, settings());
+        assert_eq!(walk.best_peak(), 4.0);
+        let mut notes = vec![];
+        walk.run(&level, 50_000, 1.0, &mut Watch::endless(), &mut notes);
+        assert_eq!(walk.best_peak(), 1.0);
+        assert_eq!(level.peaks(&Table::new(walk.best().to_vec(), 1, 8)), [1.0]);
+        assert!(notes.last().is_some_and(|note| note.peak == 1.0 && note.proposals < 50_000));
+    }
+
+    #[test]
+    fn a_search_that_is_continued_finds_what_one_in_a_piece_does() {
+        let level = row();
+        let run = |parts: &[u64]| {
+            let mut walk = Walk::new(&level, vec![0; 8], 7, 4000, settings());
+            for &part in parts {
+                walk.run(&level, part, 0.0, &mut Watch::endless(), &mut vec![]);
+            }
+            (walk.best, walk.place, walk.loads)
+        };
+        assert_eq!(run(&[30_000]), run(&[1, 999, 10_000, 19_000]));
+    }
+
+    #[test]
+    fn loads_after_many_moves_are_those_of_the_placement() {
+        let mut level = row();
+        for plain in [true, false] {
+            level.plain = plain;
+            let mut walk = Walk::new(&level, vec![0; 8], 3, 4000, settings());
+            walk.run(&level, 20_000, 0.0, &mut Watch::endless(), &mut vec![]);
+            let mut loads = walk.loads.clone();
+            level.fill_loads(&walk.place, &mut loads);
+            assert!(loads.iter().zip(&walk.loads).all(|(a, b)| (a - b).abs() < 1e-9));
+        }
+    }
+}

@@ -428,3 +428,40 @@ impl<'a> Search<'a> {
         self.loads[(t, d)] + self.units.load[(u, d)] - spared * self.limits.wire
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact::units::tests::alike;
+
+    fn limits(n: usize, d: usize, cut: f64) -> Limits {
+        Limits {
+            full: vec![cut; d],
+            cut,
+            work: vec![0.4; n],
+            power: vec![1.0; d],
+            wire: 0.0,
+            patterns: Patterns::default(),
+            rank: vec![0.4; n],
+        }
+    }
+
+    #[test]
+    fn five_units_of_which_a_device_holds_two_need_three_devices() {
+        for (d, fits) in [(2, false), (3, true)] {
+            let (units, limits) = (alike(5, d), limits(5, d, 1.0));
+            let (outcome, _) = place_below(&units, &limits, 1000, &mut Watch::endless());
+            assert_eq!(matches!(outcome, Outcome::Improved(_)), fits);
+            assert_eq!(outcome == Outcome::Exhausted, !fits);
+        }
+    }
+
+    #[test]
+    fn a_search_without_nodes_or_time_is_paused() {
+        let (units, limits) = (alike(5, 3), limits(5, 3, 1.0));
+        let (outcome, nodes) = place_below(&units, &limits, 0, &mut Watch::endless());
+        assert_eq!((outcome, nodes), (Outcome::Paused, 0));
+        let mut late = Watch::new(Some(0.0), None, || false);
+        assert_eq!(place_below(&units, &limits, 1000, &mut late).0, Outcome::Paused);
+    }
+}

@@ -78,3 +78,21 @@ impl Listing {
             && units.has_memory(&self.place, u, d)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact::units::tests::alike;
+
+    #[test]
+    fn equal_devices_are_used_in_order() {
+        let units = alike(3, 3);
+        let (mut listing, mut found) = (Listing::new(&units), vec![]);
+        while !listing.is_over() {
+            let take = |place: &[Id]| found.push(place.to_vec());
+            listing.proceed(&units, (2, 10), &mut Watch::endless(), take);
+        }
+        let places = [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 1, 2]];
+        assert_eq!(found, places);
+    }
+}

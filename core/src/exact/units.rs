@@ -119,3 +119,47 @@ impl Units {
         self.platform.check(d)
     }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Units of load 0.4 without streams, on equal devices.
+    pub fn alike(n: usize, d: usize) -> Units {
+        let units = Units {
+            load: Table::filled(0.4, n, d),
+            core: Table::filled(0.0, n, d),
+            source: vec![],
+            target: vec![],
+            traffic: vec![],
+            tuples: vec![],
+            start: vec![0; n + 1],
+            around: vec![],
+            rivals: Rivals::default(),
+            platform: Platform {
+                cores: vec![1.0; d],
+                free_cores: vec![1.0; d],
+                seconds_per_byte: Table::filled(0.0, d, d),
+                latency: Table::filled(0.0, d, d),
+                egress: vec![0.0; d],
+                ingress: vec![0.0; d],
+                overhead: 0.0,
+                overhead_per_byte: 0.0,
+                gap: 0.0,
+            },
+            classes: vec![0; d],
+            memory: vec![],
+            room: vec![],
+        };
+        units.check().expect("units");
+        units
+    }
+
+    #[test]
+    fn memory_is_shared_by_the_units_of_a_device() {
+        let mut units = alike(3, 2);
+        (units.memory, units.room) = (vec![1.0; 3], vec![2.0; 2]);
+        assert!(units.has_memory(&[0, 0, 1], 1, 0));
+        assert!(!units.has_memory(&[0, 0, 1], 2, 0));
+    }
+}

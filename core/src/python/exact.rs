@@ -252,7 +252,7 @@ fn windows_below<'py>(
     tasks: &Bound<'py, Tasks>,
     cut: f64,
     remaining: Remaining,
-) -> PyResult<[Array2<'py, f64>; 3]> {
+) -> PyResult<(Array2<'py, f64>, Array2<'py, f64>, Array2<'py, f64>)> {
     let tasks = &tasks.get().0;
     let (found, end) = remaining.watched(py, |watch| Windows::below(tasks, cut, watch));
     end?;
@@ -260,7 +260,7 @@ fn windows_below<'py>(
         let shape = [table.rows(), table.columns()];
         table.into_cells().into_pyarray(py).reshape(shape)
     };
-    Ok([rows(found.head)?, rows(found.tail)?, rows(found.work)?])
+    Ok((rows(found.head)?, rows(found.tail)?, rows(found.work)?))
 }
 
 /// Add what this file defines to the module.

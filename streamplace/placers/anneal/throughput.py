@@ -14,7 +14,7 @@ import numpy as np
 from streamsim import _core, throughput_of
 
 from streamplace.model.arrays import Ints
-from streamplace.model.coarsening import Level, contracted, finest_level
+from streamplace.model.coarsening import Level, finest_level
 from streamplace.model.least_peak import least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -177,6 +177,11 @@ class Units(NamedTuple):
         """Copy a level to the core."""
         return cls(level, _core.Level(level))
 
+    def contracted(self, group: Ints, n_groups: int) -> Self:
+        """Merge units into groups; see `streamplace.model.coarsening.contracted`."""
+        core, columns = self.core.contracted(group, n_groups)
+        return self._replace(level=self.level._replace(**columns), core=core)
+
 
 def cycles(units: Units, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
     """Yield the device of every unit after each cycle, with falling peak, until the budget ends.
@@ -249,12 +254,11 @@ def _coarsened(
     levels, groups = [units], list[Ints]()
     goal = COARSEST_PER_DEVICE * len(units.level.device_type)
     while (n := len(place)) > goal and not meter.late:
-        level, core = levels[-1]
-        order = rng.permutation(n)
+        order, core = rng.permutation(n), levels[-1].core
         group, n_groups = core.heavy_groups(place, order, 4.0 / goal, meter.remaining)
         if n_groups > LEAST_SHRINK * n:
             break
-        levels.append(Units.of(contracted(level, group, n_groups)))
+        levels.append(levels[-1].contracted(group, n_groups))
         groups.append(group)
         at = np.empty(n_groups, np.int32)
         at[group] = place
