@@ -7,15 +7,21 @@
 //! - `instance`: one placement problem, checked once.
 //! - `flow`, `topology`, `sources`: order, adjacency and rates of a graph.
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
+//! - `engine`: simulations of queues, tick by tick and tuple by tuple.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
 //! - `latency`, `overload`, `canonical`: paths, overloaded jobs, equal devices.
 //! - `passes`, `scheduling`: single passes, and schedules of them.
 //! - `watch`, `random`, `rivals`: the end of a search, its random numbers, units to keep apart.
+//! - `coarsening`, `partition`: problems of merged operators, and devices for parts of graphs.
+//! - `packing`: units in the memory of devices, and subtasks on machines.
+//! - `pilot`, `pilot_makespan`: policies that place operators, or tasks, one by one.
 //! - `anneal`, `exact`: searches for placements, and proofs that none is better.
 
 pub mod anneal;
 pub mod arithmetic;
 pub mod canonical;
+pub mod coarsening;
+pub mod engine;
 pub mod equation;
 pub mod exact;
 pub mod flow;
@@ -24,7 +30,11 @@ pub mod instance;
 pub mod latency;
 pub mod loads;
 pub mod overload;
+pub mod packing;
+pub mod partition;
 pub mod passes;
+pub mod pilot;
+pub mod pilot_makespan;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;

@@ -24,6 +24,17 @@ impl Rivals {
         Ok(Self { start, rivals })
     }
 
+    /// Rivals of columns that fit; see `new`.
+    pub(crate) fn of_columns(start: Vec<Id>, rivals: Vec<Id>) -> Self {
+        Self { start, rivals }
+    }
+
+    /// The columns `start` and `rivals`.
+    #[must_use]
+    pub fn columns(&self) -> (&[Id], &[Id]) {
+        (&self.start, &self.rivals)
+    }
+
     /// Whether no unit can have rivals.
     #[inline]
     #[must_use]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol, Self, final
 
-from streamsim.arrays import Bools, Floats, Ints, Longs
+from streamsim.arrays import Bools, Floats, Ints, Longs, Singles
 
 SOURCES: str
 """Digest of the sources that the module was compiled from."""
@@ -234,13 +234,50 @@ def overloaded_shares(problem: Problem, placement: Ints, room: Floats, most: Flo
 def rates_in_order(
     rate: Floats, source: Ints, target: Ints, selectivity: Floats
 ) -> tuple[Floats, Floats]:
-    """Tuples/s on streams and into operators, of streams that visit operators after their inputs."""
+    """Tuples/s on streams and into operators; streams come after all inputs of their source."""
 
 def topological_order(n: int, source: Ints, target: Ints) -> Ints:
     """Operators in breadth-first topological order; fewer than n if there is a cycle."""
 
 def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs, Longs, Longs]:
     """Start, neighbours in ascending order and their weights, of every vertex."""
+
+# engine
+
+CAPACITY_TICKS: float
+"""Capacity of a stream in ticks of full rate without latency, unless it is given."""
+
+def drifts(problem: Problem, admitted: Floats, taken: Floats, emitted: Floats) -> Floats:
+    """Imbalance of each operator's input, as a share of its full rate, [B, N].
+
+    ``admitted`` [B, S], ``taken`` [B, N] and ``emitted`` [B, K] are tuples/s of B runs.
+    """
+
+def simulate(problem: Problem, wiring: Any, placements: Ints, jump: bool) -> tuple[Floats, ...]:
+    """Columns of `streamsim.engine.runs.Sums`; without ticks that repeat, if ``jump``."""
+
+def simulate_logged(problem: Problem, wiring: Any, placement: Ints) -> tuple[Floats, ...]:
+    """Columns of `streamsim.engine.observations.Log`."""
+
+def source_equivalents(problem: Problem) -> Floats:
+    """Number of source tuples that an input tuple of each sink represents, [N]."""
+
+def tuple_times(
+    problem: Problem,
+    wiring: Any,
+    placement: Ints,
+    weights: Floats,
+    *,
+    random: int,
+    seed: int,
+    horizon: float,
+    tuples: int,
+) -> tuple[Floats, int]:
+    """Seconds since generation and since admission, and weights, of tuples at sinks.
+
+    The first of the columns of [3, more than ``tuples``], and their number; 0 if too many wait.
+    ``random`` is an index in `streamsim.engine.settings.RANDOMNESS`.
+    """
 
 # passes
 
@@ -254,9 +291,7 @@ class Pass:
 def levels(problem: Problem) -> Ints:
     """Level of each operator: most streams on a path to it from an operator without inputs."""
 
-def longest_to_end(
-    one_pass: Pass, work: Floats, latency: float, seconds_per_byte: float
-) -> Floats:
+def longest_to_end(one_pass: Pass, work: Floats, latency: float, seconds_per_byte: float) -> Floats:
     """Longest way from each operator to an end, by work [N] and transfers over one link."""
 
 def makespans(
@@ -272,9 +307,7 @@ def makespans(
 def pass_bounds(one_pass: Pass, may: Bools, total: Floats) -> tuple[float, float]:
     """Lower bounds of the makespan: of the longest path, and of the ``total`` [C] work."""
 
-def pass_costs(
-    problem: Problem, placements: Ints, seconds: float
-) -> tuple[Floats, Floats, Floats]:
+def pass_costs(problem: Problem, placements: Ints, seconds: float) -> tuple[Floats, Floats, Floats]:
     """Core seconds [B, D], link seconds [B] and remote bytes [B] of a pass of such a length."""
 
 def pass_times(
@@ -294,7 +327,7 @@ class Tasks:
     """The core's copy of tasks, made and checked once."""
 
     def __new__(cls, tasks: Any) -> Tasks:
-        """Copy the columns of `streamplace.scheduling.tasks.Tasks`; ValueError if they do not fit."""
+        """Copy columns of `streamplace.scheduling.tasks.Tasks`; ValueError if they do not fit."""
 
 def by_batches(tasks: Tasks, rule: int, rank: Floats) -> tuple[Ints, Floats, Floats]:
     """Device, start and finish of every task, batch after batch."""
@@ -334,9 +367,7 @@ def shorter(
 ) -> tuple[Ints, Floats, Floats] | None:
     """Shortest complete schedule with random ties, by ``draws`` [T, N], that is below ``least``."""
 
-def start_soonest(
-    tasks: Tasks, rank: Floats, favourite: Ints
-) -> tuple[Ints, Floats, Floats]:
+def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> tuple[Ints, Floats, Floats]:
     """Device, start and finish of every task, by earliest start."""
 
 def upward(tasks: Tasks) -> Floats:
@@ -376,3 +407,132 @@ class Incremental:
         """Move one operator to a device."""
     def undo(self) -> None:
         """Take back the last move that was not taken back before."""
+
+# coarsening and partition
+
+def contracted(level: Any, group: Ints, n_groups: int) -> dict[str, Any]:
+    """Columns of a `Level` whose units are groups of units that differ from those of the level."""
+
+def exchanged_parts(traffic: Floats, wire: Floats, kind: Ints) -> Ints:
+    """Device of every part [K] after exchanges that lower the strain on links.
+
+    ``traffic`` [K, K] is between parts, ``wire`` [K, K] the seconds per byte between devices. Two
+    parts exchange devices of one ``kind`` [K] while that lowers Σ load⁸ over the links of both.
+    """
+
+def level_entries(
+    n: int, source: Ints, target: Ints, traffic: Floats, tuples: Floats
+) -> dict[str, Any]:
+    """Columns ``start`` to ``taken_tuples`` of a `Level` whose units are the n operators."""
+
+# packing
+
+def anneal_machines(
+    packing: Any, kinds: Ints, rows: Ints, seed: int, steps: int, stop: Callable[[], bool]
+) -> tuple[Ints, float]:
+    """Contents [D, N] with the least excess found in so many steps, and their excess."""
+
+def deal_subtasks(packing: Any, kinds: Ints) -> Ints:
+    """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
+
+def first_fit_machines(packing: Any, kinds: Ints) -> tuple[Ints, Ints]:
+    """Fill machines of these types in turn; contents [D, N] and unplaced subtasks [N]."""
+
+def force_subtasks(
+    packing: Any, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]
+) -> tuple[Ints, Ints]:
+    """Place the remaining subtasks where they exceed resources least, until ``stop``."""
+
+def machine_uses(packing: Any, kinds: Ints, rows: Ints) -> Floats:
+    """Use of every resource of every machine, as shares of capacity, [D, 6]."""
+
+def make_room(
+    place: Ints,
+    allowed: Bools,
+    start: Longs,
+    rivals: Longs,
+    memory: Floats,
+    capacity: Floats,
+    order: Longs,
+) -> Ints:
+    """Place units in order: on their device if they fit, else on the next one, else at -1."""
+
+def pack_units(
+    allowed: Bools,
+    start: Longs,
+    rivals: Longs,
+    memory: Floats,
+    capacity: Floats,
+    order: Longs,
+    alike: bool,
+    steps: int,
+) -> Ints | None:
+    """Search depth first; if devices are ``alike``, one of those with equal free memory is tried.
+
+    The result is None if no packing exists; units at -1 mean that the step limit was reached.
+    """
+
+# pilot
+
+@final
+class PilotState:
+    """A partial placement of the units of `PilotFeatures`, and what pilot sees of it."""
+
+    def __new__(cls, features: Any) -> PilotState:
+        """No unit has a device."""
+    @property
+    def place(self) -> Ints:
+        """Device of every unit, -1 while it has none."""
+    @property
+    def peak(self) -> float:
+        """Load of the fullest resource, in yardsticks."""
+    def put(self, unit: int, device: int) -> None:
+        """Place a unit on a device, from where it is."""
+    def measure(self, unit: int, t: int) -> tuple[Singles, Singles, Bools]:
+        """Features of devices [D, 20] for a unit, of decision t [6], and which devices are open."""
+
+@final
+class PilotWeights:
+    """The weights of pilot's network, checked."""
+
+    def __new__(cls, network: Any) -> PilotWeights:
+        """Copy the weights of a `PilotNetwork`; ValueError if their sizes do not fit."""
+    def heads(self, features: Any) -> tuple[Singles, Singles]:
+        """Parts of the first layer, and contents, of the units of a problem; [U, H] each."""
+    def rollouts(
+        self,
+        features: Any,
+        unit: Singles,
+        content: Singles,
+        fixed: Ints,
+        uniform: Singles,
+        recorded: bool,
+    ) -> tuple[Ints, Floats, dict[str, Any]]:
+        """Devices [S, T], log-probabilities [S], and inputs by column, if they are recorded."""
+
+def grown(start: Longs, peer: Ints, flow: Floats, first: int | None) -> Ints:
+    """Nodes from ``first`` on, always the one to which most flow leads from those before.
+
+    The neighbours of node u are the entries ``start[u]`` to ``start[u + 1]``. This is a maximum
+    adjacency order; ties go to the node of the heavier entry, then to the first, and so does the
+    beginning if it is None.
+    """
+
+# pilot_makespan
+
+@final
+class PilotMakespanWeights:
+    """The weights of the network of pilot for the makespan, checked."""
+
+    def __new__(cls, network: Any) -> PilotMakespanWeights:
+        """Copy the weights of a `PilotMakespanNetwork`; ValueError if their sizes do not fit."""
+    def rollouts(
+        self,
+        tasks: Tasks,
+        features: Any,
+        before: Any,
+        fixed: Ints,
+        uniform: Singles,
+        recorded: bool,
+    ) -> tuple[Ints, tuple[Ints, Floats, Floats], dict[str, Any]]:
+        """Devices [S, N] by step, schedules [S, N], and inputs by column, if they are recorded."""

@@ -17,7 +17,6 @@ from math import inf
 import numpy as np
 
 from streamplace.model.arrays import Bools, Ints
-from streamplace.placers.anneal.walk import scrambled
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import cheapest_counts
 from streamplace.planning.demand import Demand
@@ -116,8 +115,7 @@ class PlanSearch:
         if self._most_moves is not None:
             steps = min(steps, self._most_moves - self.moves)
         self.moves += steps
-        random = np.array([scrambled(self._seed)], np.uint64)
-        rows, excess = anneal(packing, kinds, rows, random, steps, self._is_late)
+        rows, excess = anneal(packing, kinds, rows, self._seed, steps, self._is_late)
         if excess > 0:
             return None
         return self._accept(PackedMachines(kinds, packing.parallelism, rows))

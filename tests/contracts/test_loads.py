@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from streamsim import _core, bottleneck, resource_loads
+from streamsim._core import PilotState
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
 
@@ -21,8 +22,7 @@ from streamplace.learn.models.dream import COMMON, FEATURES, GraphAllocatorConfi
 from streamplace.learn.models.dream.devices import carry, no_loads
 from streamplace.learn.models.dream.graphs import Graphs, OperatorScale
 from streamplace.learn.models.dream.network import built_module
-from streamplace.learn.models.pilot.features import PEAK as PILOT_PEAK
-from streamplace.learn.models.pilot.features import begin, features_of, put
+from streamplace.learn.models.pilot.features import features_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Ints
 from streamplace.model.coarsening import finest_level
@@ -151,10 +151,10 @@ def described(problem, place):
 
 def decided(problem, place):
     features = features_of(problem)
-    state = begin(features)
+    state = PilotState(features)
     for v, device in enumerate(place.tolist()):
-        put(features, state, v, device, 1)
-    return float(state.totals[PILOT_PEAK]) * features.yardstick
+        state.put(v, device)
+    return state.peak * features.yardstick
 
 
 def packed(problem, place):

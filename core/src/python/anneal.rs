@@ -17,7 +17,6 @@ use crate::anneal::walk::{Note, Settings, Walk};
 use crate::instance::{Id, indices};
 use crate::rivals::Rivals;
 use crate::scheduling;
-use crate::table::Table;
 use crate::watch::Watch;
 
 /// The core's copy of a `streamplace.model.coarsening.Level`.
@@ -28,9 +27,7 @@ pub struct PyLevel(pub Level);
 impl PyLevel {
     #[new]
     fn new(level: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let found = read(level)?;
-        found.check().map_err(wrong)?;
-        Ok(Self(found))
+        read_level(level).map(Self)
     }
 
     /// Load of the fullest resource under placements of the units.
@@ -266,7 +263,8 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(held_and_eager, module)?)
 }
 
-fn read(level: &Bound<'_, PyAny>) -> PyResult<Level> {
+/// Level of an object that has the columns of `streamplace.model.coarsening.Level`, checked.
+pub fn read_level(level: &Bound<'_, PyAny>) -> PyResult<Level> {
     let of = Columns(level);
     let (load, peer) = (of.table("load")?, of.ids("peer")?);
     let (sent, taken) = (of.floats("sent")?, of.floats("taken")?);
@@ -278,15 +276,14 @@ fn read(level: &Bound<'_, PyAny>) -> PyResult<Level> {
     if out.len() != into.len() {
         return Err(wrong("sent_tuples and taken_tuples differ in length"));
     }
-    let (shape, cells) = of.any::<bool>("allowed", 2)?;
     let rivals = Rivals::new(of.long_ids("rival_start")?, of.ids("rival")?, load.rows());
-    Ok(Level {
+    let found = Level {
         core: of.table("core")?,
         start: of.long_ids("start")?,
         entries: flows.map(|(peer, (sent, taken))| Entry { peer, sent, taken }).collect(),
         tuples: out.into_iter().zip(into).collect(),
         kind: of.ids("kind")?,
-        allowed: Table::new(cells, shape[0], shape[1]),
+        allowed: of.table("allowed")?,
         rivals: rivals.map_err(wrong)?,
         device_type: of.ids("device_type")?,
         platform: read_platform(&Columns(&level.getattr("platform")?))?,
@@ -295,5 +292,7 @@ fn read(level: &Bound<'_, PyAny>) -> PyResult<Level> {
         ruled: level.getattr("ruled")?.extract()?,
         plain: level.getattr("plain")?.extract()?,
         load,
-    })
+    };
+    found.check().map_err(wrong)?;
+    Ok(found)
 }

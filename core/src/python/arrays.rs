@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
-use numpy::{Element, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{Element, IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -24,7 +24,7 @@ pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<us
     }
     let borrowed = array.readonly();
     let values = match borrowed.as_slice() {
-        Ok(slice) if array.is_c_contiguous() => slice.to_vec(), // slices can be in any order
+        Ok(slice) if array.is_c_contiguous() => slice.to_vec(),
         _ => borrowed.as_array().iter().copied().collect(),
     };
     Ok((array.shape().to_vec(), values))
@@ -84,6 +84,15 @@ where
     values.into_iter().map(|index| Id::try_from(index).unwrap_or(NONE)).collect()
 }
 
+/// A table as an array of numpy.
+pub fn table_of<T: Element + Copy>(
+    py: Python<'_>,
+    table: Table<T>,
+) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let shape = [table.rows(), table.columns()];
+    table.into_cells().into_pyarray(py).reshape(shape)
+}
+
 impl Column<i32> {
     /// A placement of the operators of a problem.
     pub fn placement(self, instance: &Instance) -> PyResult<Vec<Id>> {
@@ -126,8 +135,11 @@ impl Column<f64> {
 }
 
 fn on_devices(values: Vec<i32>, d: usize) -> PyResult<Vec<Id>> {
-    match values.iter().find(|&&device| device < 0 || device as usize >= d) {
-        Some(device) => Err(wrong(format!("there is no device {device}; there are {d}"))),
-        None => ids(values),
+    let ids: Vec<Id> = values.into_iter().map(i32::cast_unsigned).collect();
+    let largest = ids.iter().fold(0, |largest, &device| largest.max(device));
+    if largest as usize >= d && !ids.is_empty() {
+        let device = largest.cast_signed(); // negative numbers are the largest
+        return Err(wrong(format!("there is no device {device}; there are {d}")));
     }
+    Ok(ids)
 }

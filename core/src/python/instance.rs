@@ -59,8 +59,13 @@ impl Columns<'_, '_> {
         ids::<i64>(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
     }
 
-    /// Rows of numbers.
-    pub fn table(&self, name: &str) -> PyResult<Table> {
+    /// Elements of a column.
+    pub fn column<T: Element + Copy>(&self, name: &str) -> PyResult<Vec<T>> {
+        Ok(self.any(name, 1)?.1)
+    }
+
+    /// Rows of elements.
+    pub fn table<T: Element + Copy>(&self, name: &str) -> PyResult<Table<T>> {
         let (shape, values) = self.any(name, 2)?;
         Ok(Table::new(values, shape[0], shape[1]))
     }

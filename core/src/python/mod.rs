@@ -4,13 +4,19 @@
 
 mod anneal;
 mod arrays;
+mod coarsening;
+mod engine;
 mod exact;
 mod flow;
 mod incremental;
 mod instance;
+mod packing;
 mod passes;
+mod pilot;
+mod pilot_makespan;
 mod remaining;
 mod scheduling;
+mod signals;
 mod steady;
 
 use pyo3::prelude::*;
@@ -23,8 +29,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     flow::add(module)?;
     steady::add(module)?;
     incremental::add(module)?;
+    engine::add(module)?;
     passes::add(module)?;
     scheduling::add(module)?;
     anneal::add(module)?;
-    exact::add(module)
+    exact::add(module)?;
+    coarsening::add(module)?;
+    packing::add(module)?;
+    pilot::add(module)?;
+    pilot_makespan::add(module)
 }

@@ -19,15 +19,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from streamsim.array_copies import copy_row, copy_rows
-from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes.sending import sending_times
 
-from streamplace.learn.algorithms.kernels import drawn_open
+from streamplace.learn.numba_kernels.arrays import copy_row, copy_rows
+from streamplace.learn.numba_kernels.jit import borrowing_kernel, kernel
+from streamplace.learn.numba_kernels.policies import drawn_open
+from streamplace.learn.numba_kernels.tasks import (
+    Tasks,
+    find_open,
+    free_core,
+    give_home,
+    tasks_of,
+    transfer,
+)
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Singles
 from streamplace.model.problem import Problem
-from streamplace.scheduling.insertion import find_open, give_home
-from streamplace.scheduling.tasks import Tasks, free_core, tasks_of, transfer
 
 SLOPE = 0.1
 """Slope of LeakyReLU below 0."""

@@ -19,18 +19,15 @@ x_vu. With ξ(u) the nodes from which an edge leads to u, and f a linear map and
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel
-from streamsim.passes import GIPH
-from streamsim.passes.batches import new_case
-from streamsim.passes.compiled import Pass
-from streamsim.passes.state import Case
 
-from streamplace.learn.algorithms.kernels import product
 from streamplace.learn.model_weights import LinearMap
+from streamplace.learn.numba_kernels.jit import borrowing_kernel, kernel
+from streamplace.learn.numba_kernels.passes import PassTimes, pass_times
+from streamplace.learn.numba_kernels.policies import product
+from streamplace.learn.numba_kernels.tasks import Tasks, tasks_of
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.devices import SLACK
 from streamplace.model.problem import Problem
-from streamplace.scheduling.tasks import Tasks, tasks_of
 
 WIDTH = 5
 """Dimensions of a node's summary of one direction."""
@@ -43,8 +40,7 @@ class NodeGraph(NamedTuple):
     """
 
     tasks: Tasks
-    compiled: Pass
-    case: Case
+    times: PassTimes
     pairs: bool
     compute: Floats  # [N] mean seconds over the devices
     slowness: Floats  # [D] mean seconds over the tasks
@@ -72,19 +68,17 @@ class NodeGraph(NamedTuple):
 
 def node_graph_of(problem: Problem, *, pairs: bool = True) -> NodeGraph:
     """Graph of a problem, by pairs of tasks and devices or by tasks alone."""
-    compiled, tasks = problem.one_pass, tasks_of(problem)
-    work = np.ascontiguousarray(compiled.work[:, compiled.devices["type"]])
+    tasks, times = tasks_of(problem), pass_times(problem)
     task, device, node_of = _nodes(np.isfinite(tasks.work), pairs)
     node_start = np.searchsorted(task, np.arange(tasks.n_tasks + 1)).astype(np.int32)
     nodes = np.diff(node_start)
     edges = nodes[tasks.source] + nodes[tasks.target] - 1
     return NodeGraph(
         tasks=tasks,
-        compiled=compiled,
-        case=new_case(compiled, GIPH),
+        times=times,
         pairs=pairs,
-        compute=work.mean(axis=1),
-        slowness=work.mean(axis=0),
+        compute=times.work.mean(axis=1),
+        slowness=times.work.mean(axis=0),
         task=task,
         device=device,
         node_start=node_start,

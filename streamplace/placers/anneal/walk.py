@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from streamsim import _core
-from streamsim.jit import inlined_kernel
 
-from streamplace.model.arrays import TIE, Ints, Words
+from streamplace.model.arrays import TIE, Ints
 from streamplace.model.coarsening import Level
 from streamplace.model.placement import Placement
 from streamplace.model.placement_rules import PlacementRules
@@ -28,35 +27,6 @@ def scrambled(seed: int) -> int:
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
     return (x ^ (x >> 31)) | 1
-
-
-@inlined_kernel
-def accepted(random: Words, gain: float, temperature: float) -> bool:
-    """Whether annealing accepts a step that raises the energy by ``gain``."""
-    return gain <= 0 or uniform(random) < np.exp(-gain / temperature)
-
-
-@inlined_kernel
-def draw(random: Words) -> np.uint64:
-    """Next number of xorshift64."""
-    x = random[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    random[0] = x
-    return x
-
-
-@inlined_kernel
-def uniform(random: Words) -> float:
-    """Random number in [0, 1)."""
-    return float(draw(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-@inlined_kernel
-def choose(random: Words, n: int) -> int:
-    """Random integer in 0 … n - 1."""
-    return int(np.int64(((draw(random) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)))
 
 
 def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> Ints:
