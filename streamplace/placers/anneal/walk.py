@@ -33,7 +33,7 @@ def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> I
     """Device of every unit in the best of ``start`` and a few obvious placements."""
     rules, starts = problem.rules, places_of(problem, start)
     places = obvious_places(level) if rules is None else _legal_places(level, rules)
-    return best_place(_core.Level(level), starts + places)
+    return best_place(level, starts + places)
 
 
 def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
@@ -41,15 +41,15 @@ def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
     return [placement.index[problem.first_operator] for placement in placements]
 
 
-def peak_of(level: _core.Level, place: Ints) -> float:
+def peak_of(level: Level, place: Ints) -> float:
     """Load of the fullest resource or single core under a placement of the units."""
-    return float(level.peaks(place[None])[0])
+    return float(level.compiled.peaks(place[None])[0])
 
 
-def best_place(level: _core.Level, candidates: Sequence[Ints]) -> Ints:
+def best_place(level: Level, candidates: Sequence[Ints]) -> Ints:
     """Return the first candidate with the lowest peak."""
     places = np.array(candidates, np.int32)
-    best: Ints = places[level.peaks(places).argmin()]
+    best: Ints = places[level.compiled.peaks(places).argmin()]
     return best
 
 

@@ -46,6 +46,9 @@ class Units(_Columns):
         """The core's copy of the arrays, made and checked at the first use."""
         return _core.Units(self)
 
+    def __getstate__(self) -> None:
+        """Leave the core's copy out of pickles."""
+
     @property
     def n_units(self) -> int:
         """Number of units, U."""
