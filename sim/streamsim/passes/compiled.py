@@ -9,7 +9,7 @@ from streamsim import _core
 from streamsim.arrays import Floats, Ints, Records
 
 
-class _Columns(NamedTuple):
+class _PassColumns(NamedTuple):
     operators: Records  # [N] of OPERATOR
     streams: Records  # [M] of STREAM
     devices: Records  # [D] of DEVICE
@@ -22,7 +22,7 @@ class _Columns(NamedTuple):
     overhead_per_byte: float  # seconds per byte, at each end
 
 
-class Pass(_Columns):
+class Pass(_PassColumns):
     """One pass, as arrays: N operators, M streams, D devices, C types.
 
     Operators, devices and streams have the order of `Instance`. Streams out of one operator are
