@@ -11,29 +11,29 @@ use crate::rivals::Rivals;
 use crate::table::Table;
 use crate::topology::Groups;
 
-/// Streams between units, seen from both ends.
+/// Streams between units, seen from both ends: columns of a level.
 #[derive(Clone, Debug, Default)]
-pub struct Entries {
-    /// [U + 1] the entries of u are `entries[start[u]..start[u + 1]]`
+pub struct Streams {
+    /// [U + 1] the entries of u are those from `start[u]` to `start[u + 1]`
     pub start: Vec<Id>,
     /// [E]
-    pub entries: Vec<Entry>,
-    /// [E] tuples/s to and from the peer; empty where they cost no more than their bytes
-    pub tuples: Vec<(f64, f64)>,
+    pub peer: Vec<Id>,
+    /// [E] bytes/s to the peer
+    pub sent: Vec<f64>,
+    /// [E] bytes/s from the peer
+    pub taken: Vec<f64>,
+    /// [E] tuples/s to the peer, or empty where they cost no more than their bytes
+    pub sent_tuples: Vec<f64>,
+    /// [E] tuples/s from the peer, or empty
+    pub taken_tuples: Vec<f64>,
 }
 
-impl Entries {
-    /// Entries of a level whose units are the n operators: two per stream.
+impl Streams {
+    /// Streams of a level whose units are the n operators: two entries each.
     ///
     /// `tuples` may be empty.
     #[must_use]
-    pub fn of_streams(
-        n: usize,
-        source: &[Id],
-        target: &[Id],
-        traffic: &[f64],
-        tuples: &[f64],
-    ) -> Self {
+    pub fn new(n: usize, source: &[Id], target: &[Id], traffic: &[f64], tuples: &[f64]) -> Self {
         let mut start = vec![0; n + 1];
         for (&u, &v) in source.iter().zip(target) {
             start[u as usize + 1] += 1;
@@ -42,57 +42,36 @@ impl Entries {
         for v in 0..n {
             start[v + 1] += start[v];
         }
-        let mut at = start.clone();
+        let (size, counted) = (2 * source.len(), 2 * tuples.len());
+        let (mut at, mut peer) = (start.clone(), vec![0; size]);
+        let (mut sent, mut taken) = (vec![0.0; size], vec![0.0; size]);
+        let (mut sent_tuples, mut taken_tuples) = (vec![0.0; counted], vec![0.0; counted]);
         let mut next = |v: Id| {
-            let position = at[v as usize];
             at[v as usize] += 1;
-            position as usize
+            at[v as usize] as usize - 1
         };
-        let nothing = Entry { peer: 0, sent: 0.0, taken: 0.0 };
-        let mut entries = vec![nothing; 2 * source.len()];
-        let mut both = vec![(0.0, 0.0); 2 * tuples.len()];
-        for (e, (&u, &v)) in source.iter().zip(target).enumerate() {
+        for (e, ((&u, &v), &traffic)) in source.iter().zip(target).zip(traffic).enumerate() {
             let (i, j) = (next(u), next(v));
-            entries[i] = Entry { peer: v, sent: traffic[e], taken: 0.0 };
-            entries[j] = Entry { peer: u, sent: 0.0, taken: traffic[e] };
+            (peer[i], peer[j]) = (v, u);
+            (sent[i], taken[j]) = (traffic, traffic);
             if let Some(&tuples) = tuples.get(e) {
-                (both[i], both[j]) = ((tuples, 0.0), (0.0, tuples));
+                (sent_tuples[i], taken_tuples[j]) = (tuples, tuples);
             }
         }
-        Self { start, entries, tuples: both }
+        Self { start, peer, sent, taken, sent_tuples, taken_tuples }
     }
 
-    /// Entries of a level whose units are groups of units; those to the same group are summed.
-    fn contracted(level: &Level, group: &[Id], groups: &Groups, n_groups: usize) -> Self {
-        let mut found = Self { start: vec![0], ..Self::default() };
-        let mut at = vec![usize::MAX; n_groups]; // entry of a group as a peer of the present one
-        for g in 0..n_groups {
-            let first = found.entries.len();
-            for e in groups.of(g).iter().flat_map(|&u| level.range(u as usize)) {
-                let Entry { peer, sent, taken } = level.entries[e];
-                let peer = group[peer as usize];
-                if peer as usize == g {
-                    continue;
-                }
-                let mut i = at[peer as usize];
-                if i == usize::MAX || i < first {
-                    i = found.entries.len();
-                    at[peer as usize] = i;
-                    found.entries.push(Entry { peer, sent: 0.0, taken: 0.0 });
-                    if !level.tuples.is_empty() {
-                        found.tuples.push((0.0, 0.0));
-                    }
-                }
-                found.entries[i].sent += sent;
-                found.entries[i].taken += taken;
-                if let Some((sent, taken)) = found.tuples.get_mut(i) {
-                    *sent += level.tuples[e].0;
-                    *taken += level.tuples[e].1;
-                }
-            }
-            found.start.push(found.entries.len() as Id);
+    /// Streams of a level.
+    #[must_use]
+    pub fn of(level: &Level) -> Self {
+        Self {
+            start: level.start.clone(),
+            peer: level.entries.iter().map(|entry| entry.peer).collect(),
+            sent: level.entries.iter().map(|entry| entry.sent).collect(),
+            taken: level.entries.iter().map(|entry| entry.taken).collect(),
+            sent_tuples: level.tuples.iter().map(|both| both.0).collect(),
+            taken_tuples: level.tuples.iter().map(|both| both.1).collect(),
         }
-        found
     }
 }
 
@@ -125,8 +104,7 @@ impl Level {
                 }
             }
         }
-        let Entries { start, entries, tuples } =
-            Entries::contracted(self, group, &groups, n_groups);
+        let (start, entries, tuples) = self.merged_entries(group, &groups, n_groups);
         Self {
             load,
             core,
@@ -143,6 +121,47 @@ impl Level {
             ruled: self.ruled,
             plain: self.plain,
         }
+    }
+
+    /// Entries of groups of units, of which those to the same group are summed.
+    fn merged_entries(
+        &self,
+        group: &[Id],
+        groups: &Groups,
+        n_groups: usize,
+    ) -> (Vec<Id>, Vec<Entry>, Vec<(f64, f64)>) {
+        let mut start = Vec::with_capacity(n_groups + 1);
+        start.push(0);
+        let mut entries: Vec<Entry> = Vec::with_capacity(self.entries.len());
+        let mut tuples: Vec<(f64, f64)> = Vec::with_capacity(self.tuples.len());
+        let mut at = vec![usize::MAX; n_groups]; // entry of a group as a peer of the present one
+        for g in 0..n_groups {
+            let first = entries.len();
+            for e in groups.of(g).iter().flat_map(|&u| self.range(u as usize)) {
+                let Entry { peer, sent, taken } = self.entries[e];
+                let peer = group[peer as usize];
+                if peer as usize == g {
+                    continue;
+                }
+                let mut i = at[peer as usize];
+                if i == usize::MAX || i < first {
+                    i = entries.len();
+                    at[peer as usize] = i;
+                    entries.push(Entry { peer, sent: 0.0, taken: 0.0 });
+                    if !self.tuples.is_empty() {
+                        tuples.push((0.0, 0.0));
+                    }
+                }
+                entries[i].sent += sent;
+                entries[i].taken += taken;
+                if let Some(both) = tuples.get_mut(i) {
+                    both.0 += self.tuples[e].0;
+                    both.1 += self.tuples[e].1;
+                }
+            }
+            start.push(entries.len() as Id);
+        }
+        (start, entries, tuples)
     }
 }
 
@@ -164,31 +183,32 @@ impl Rivals {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::instance::Platform;
 
     /// A level of three units in a row with a shortcut, of which the outer ones are rivals.
-    fn triangle() -> Level {
-        let Entries { start, entries, tuples } =
-            Entries::of_streams(3, &[0, 1, 0], &[1, 2, 2], &[1.0, 2.0, 4.0], &[]);
+    pub(crate) fn triangle() -> Level {
+        let streams = Streams::new(3, &[0, 1, 0], &[1, 2, 2], &[1.0, 2.0, 4.0], &[]);
+        let flows = streams.sent.into_iter().zip(streams.taken);
+        let entries = streams.peer.into_iter().zip(flows);
         Level {
             load: Table::new(vec![0.25, 0.5, 1.0], 3, 1),
             core: Table::filled(0.0, 0, 1),
-            start,
-            entries,
-            tuples,
+            start: streams.start,
+            entries: entries.map(|(peer, (sent, taken))| Entry { peer, sent, taken }).collect(),
+            tuples: vec![],
             kind: vec![0; 3],
-            allowed: Table::filled(true, 1, 1),
+            allowed: Table::filled(true, 1, 2),
             rivals: Rivals::of_columns(vec![0, 1, 1, 2], vec![2, 0]),
-            device_type: vec![0],
+            device_type: vec![0, 0],
             platform: Platform {
-                cores: vec![1.0],
-                free_cores: vec![1.0],
-                seconds_per_byte: Table::filled(0.0, 1, 1),
-                latency: Table::filled(0.0, 1, 1),
-                egress: vec![0.0],
-                ingress: vec![0.0],
+                cores: vec![1.0; 2],
+                free_cores: vec![1.0; 2],
+                seconds_per_byte: Table::new(vec![0.0, 0.125, 0.125, 0.0], 2, 2),
+                latency: Table::filled(0.0, 2, 2),
+                egress: vec![0.0; 2],
+                ingress: vec![0.0; 2],
                 overhead: 0.0,
                 overhead_per_byte: 0.0,
                 gap: 0.0,

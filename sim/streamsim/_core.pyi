@@ -32,6 +32,8 @@ class Level:
         """Copy the columns of a level; ValueError if they do not fit."""
     def peaks(self, places: Ints) -> Floats:
         """Load of the fullest resource or core under placements of the units [B, U], [B]."""
+    def contracted(self, group: Ints, n_groups: int) -> tuple[Level, dict[str, Any]]:
+        """The level whose units are groups [U] of units, and its columns that differ."""
     def heavy_groups(
         self, place: Ints, order: Longs, most: float, remaining: Remaining
     ) -> tuple[Ints, int]:
@@ -177,9 +179,7 @@ def pattern_words(
     A word has the count of each kind, shifted by so many bits [K]. The hub is the last kind.
     """
 
-def windows_below(
-    tasks: Tasks, cut: float, remaining: Remaining
-) -> tuple[Floats, Floats, Floats]:
+def windows_below(tasks: Tasks, cut: float, remaining: Remaining) -> tuple[Floats, Floats, Floats]:
     """Earliest starts, least seconds after, and work of tasks on devices, [N, D] each.
 
     Devices are excluded, and their work is infinite, where a pass would not be below the cut.
@@ -409,9 +409,6 @@ class Incremental:
         """Take back the last move that was not taken back before."""
 
 # coarsening and partition
-
-def contracted(level: Any, group: Ints, n_groups: int) -> dict[str, Any]:
-    """Columns of a `Level` whose units are groups of units that differ from those of the level."""
 
 def exchanged_parts(traffic: Floats, wire: Floats, kind: Ints) -> Ints:
     """Device of every part [K] after exchanges that lower the strain on links.

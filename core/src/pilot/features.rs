@@ -385,3 +385,50 @@ impl State {
         (worst, cut)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::coarsening::tests::triangle;
+
+    /// Three units in a row with a shortcut, the outer ones rivals, on two equal devices.
+    pub(crate) fn features() -> Features {
+        Features::new(triangle(), 1.0, vec![2, 1, 0], vec![0, 0]).unwrap()
+    }
+
+    #[test]
+    fn loads_are_those_of_the_units_that_are_placed() {
+        let (features, mut state) = (features(), State::new(&features()));
+        state.put(&features, 2, 0);
+        assert_eq!((state.peak(), state.coming), (1.0, 0.75));
+        state.put(&features, 0, 1);
+        assert_eq!((state.link[(1, 0)], state.loose[0], state.loose[1]), (0.5, 2.0, 1.0));
+        assert_eq!(state.remove(&features, 0), Some(1));
+        assert_eq!((state.peak(), state.link[(1, 0)], state.loose[0]), (1.0, 0.0, 6.0));
+    }
+
+    #[test]
+    fn of_equal_empty_devices_one_is_open_and_none_of_a_rival() {
+        let (features, mut state) = (features(), State::new(&features()));
+        let mut open = [false; 2];
+        state.write_open(&features, 2, &mut open);
+        assert_eq!(open, [true, false]);
+        state.put(&features, 2, 0);
+        state.write_open(&features, 0, &mut open);
+        assert_eq!(open, [false, true]);
+        state.write_open(&features, 1, &mut open);
+        assert_eq!(open, [true, true]);
+    }
+
+    #[test]
+    fn a_device_is_seen_as_it_would_be() {
+        let (features, mut state) = (features(), State::new(&features()));
+        state.put(&features, 2, 0);
+        let (mut rows, mut row) = (Table::filled(0.0, 2, device::N), [0.0; step::N]);
+        state.measure(&features, 1, 1, None, &mut rows, &mut row);
+        assert_eq!(rows.row(0)[device::LOAD_AFTER], 1.5);
+        assert_eq!(rows.row(1)[device::LINK_AFTER], 0.25);
+        assert_eq!((rows.row(0)[device::LAST], rows.row(1)[device::EMPTY]), (1.0, 1.0));
+        assert_eq!(row[step::DEVICES_USED], 0.5);
+    }
+}

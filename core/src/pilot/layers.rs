@@ -8,76 +8,136 @@ use crate::table::Table;
 /// Columns that are summed at once, in registers.
 const LANES: usize = 32;
 
-/// Rows of a matrix and their factors: the elements of a vector that are not 0.
-#[derive(Clone, Debug, Default)]
-pub struct Terms(Vec<(u32, f32)>);
+/// The elements of a vector that are not 0, and their positions.
+pub type Terms = [(u32, f32)];
 
-impl Terms {
-    /// Set the terms to a vector's elements.
+/// A matrix [in, out] in strips of some columns each, of which the last may be wider than needed.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// strip by strip, and in each row by row
+    strips: Vec<[f32; LANES]>,
+    rows: usize,
+    columns: usize,
+}
+
+impl Matrix {
+    /// The matrix of a table.
+    #[must_use]
+    pub fn new(table: &Table<f32>) -> Self {
+        let (rows, columns) = (table.rows(), table.columns());
+        let mut strips = vec![[0.0; LANES]; rows * columns.div_ceil(LANES)];
+        for i in 0..rows {
+            for (strip, part) in table.row(i).chunks(LANES).enumerate() {
+                strips[strip * rows + i][..part.len()].copy_from_slice(part);
+            }
+        }
+        Self { strips, rows, columns }
+    }
+
+    /// Length of the vectors that it is multiplied by.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Length of the products.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Add the product of a vector and the rows from `first` on to a row.
     #[inline]
-    pub fn set(&mut self, vector: &[f32]) {
-        self.0.resize(vector.len(), (0, 0.0));
-        let mut end = 0;
+    pub fn add_product(&self, row: &mut [f32], terms: &Terms, first: usize) {
+        for (block, strip) in row.chunks_mut(LANES).zip(self.strips.chunks_exact(self.rows.max(1)))
+        {
+            let strip = &strip[first..];
+            if let Ok(block) = block.try_into() {
+                add_terms(block, strip, terms);
+            } else {
+                let mut sums = [0.0; LANES];
+                sums[..block.len()].copy_from_slice(block);
+                add_terms(&mut sums, strip, terms);
+                block.copy_from_slice(&sums[..block.len()]);
+            }
+        }
+    }
+
+    /// Products of vectors and the matrix.
+    #[must_use]
+    pub fn product(&self, vectors: &Vectors) -> Table<f32> {
+        let mut out = Table::filled(0.0, vectors.count(), self.columns);
+        for i in 0..vectors.count() {
+            self.add_product(out.row_mut(i), vectors.terms(i), 0);
+        }
+        out
+    }
+}
+
+/// Add terms to the sums of a strip; not inlined, so that the sums stay in registers.
+#[inline(never)]
+fn add_terms(sums: &mut [f32; LANES], strip: &[[f32; LANES]], terms: &Terms) {
+    let mut totals = *sums;
+    for &(j, factor) in terms {
+        for (total, weight) in totals.iter_mut().zip(&strip[j as usize]) {
+            *total += factor * weight;
+        }
+    }
+    *sums = totals;
+}
+
+/// Terms of several vectors.
+#[derive(Clone, Debug, Default)]
+pub struct Vectors {
+    terms: Vec<(u32, f32)>,
+    ends: Vec<usize>,
+}
+
+impl Vectors {
+    /// The rows of a table.
+    #[must_use]
+    pub fn of_rows(table: &Table<f32>) -> Self {
+        let mut found = Self::default();
+        for i in 0..table.rows() {
+            found.push(table.row(i));
+        }
+        found
+    }
+
+    /// Terms of the only vector from now on.
+    #[inline]
+    pub fn set(&mut self, vector: &[f32]) -> &Terms {
+        self.terms.clear();
+        self.ends.clear();
+        self.push(vector);
+        &self.terms
+    }
+
+    fn push(&mut self, vector: &[f32]) {
+        let start = self.terms.len();
+        self.terms.resize(start + vector.len(), (0, 0.0));
+        let (new, mut end) = (&mut self.terms[start..], 0);
         for (j, &factor) in vector.iter().enumerate() {
-            self.0[end] = (j as u32, factor);
+            new[end] = (j as u32, factor);
             end += usize::from(factor != 0.0);
         }
-        self.0.truncate(end);
+        self.terms.truncate(start + end);
+        self.ends.push(start + end);
     }
-}
 
-/// Add the product of a vector and a matrix to a row.
-#[inline]
-pub fn add_product(row: &mut [f32], terms: &Terms, matrix: &Table<f32>) {
-    let (cells, width) = (matrix.cells(), matrix.columns());
-    let row = &mut row[..width];
-    let mut blocks = row.chunks_exact_mut(LANES);
-    let mut first = 0;
-    for block in &mut blocks {
-        add_block::<LANES>(block, terms, cells, width, first);
-        first += LANES;
+    /// Number of vectors.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.ends.len()
     }
-    let mut blocks = blocks.into_remainder().chunks_exact_mut(4);
-    for block in &mut blocks {
-        add_block::<4>(block, terms, cells, width, first);
-        first += 4;
-    }
-    for (k, sum) in blocks.into_remainder().iter_mut().enumerate() {
-        for &(j, factor) in &terms.0 {
-            *sum += factor * cells[j as usize * width + first + k];
-        }
-    }
-}
 
-#[inline(always)]
-fn add_block<const SIZE: usize>(
-    block: &mut [f32],
-    terms: &Terms,
-    cells: &[f32],
-    width: usize,
-    first: usize,
-) {
-    let mut sums = [0.0; SIZE];
-    sums.copy_from_slice(block);
-    for &(j, factor) in &terms.0 {
-        let weights = &cells[j as usize * width + first..][..SIZE];
-        for (sum, weight) in sums.iter_mut().zip(weights) {
-            *sum += factor * weight;
-        }
+    /// Terms of a vector.
+    #[inline]
+    #[must_use]
+    pub fn terms(&self, i: usize) -> &Terms {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.terms[start..self.ends[i]]
     }
-    block.copy_from_slice(&sums);
-}
-
-/// Product of two matrices.
-#[must_use]
-pub fn product(x: &Table<f32>, matrix: &Table<f32>) -> Table<f32> {
-    let mut out = Table::filled(0.0, x.rows(), matrix.columns());
-    let mut terms = Terms::default();
-    for i in 0..x.rows() {
-        terms.set(x.row(i));
-        add_product(out.row_mut(i), &terms, matrix);
-    }
-    out
 }
 
 /// Add the elements of another row.
@@ -176,7 +236,7 @@ mod tests {
             let cells: Vec<f32> = (0..3 * width).map(|i| (i % 7) as f32 - 2.5).collect();
             let matrix = Table::new(cells, 3, width);
             let x = Table::new(vec![1.5, 0.0, -2.0, 0.25, 3.0, 0.0], 2, 3);
-            let out = product(&x, &matrix);
+            let out = Matrix::new(&matrix).product(&Vectors::of_rows(&x));
             for i in 0..2 {
                 for k in 0..width {
                     let each = (0..3).map(|j| x[(i, j)] * matrix[(j, k)]);

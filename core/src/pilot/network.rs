@@ -8,18 +8,18 @@
 //! where n_u is the mean over the units that will be placed after u.
 
 use super::features::{Features, device, step};
-use super::layers::{add, positive, product};
+use super::layers::{Matrix, Vectors, add, positive};
 use crate::table::Table;
 
 /// Weights of a round of messages, matrices as [in, out].
 #[derive(Clone, Debug)]
 pub struct Round {
     /// [H, H] A
-    pub peer: Table<f32>,
+    pub peer: Matrix,
     /// [6, H] B
-    pub pair: Table<f32>,
+    pub pair: Matrix,
     /// [4 H, H] C
-    pub update: Table<f32>,
+    pub update: Matrix,
     /// [H] c
     pub update_bias: Vec<f32>,
 }
@@ -28,24 +28,24 @@ pub struct Round {
 #[derive(Clone, Debug)]
 pub struct Network {
     /// [17, H]
-    pub enter: Table<f32>,
+    pub enter: Matrix,
     /// [H]
     pub enter_bias: Vec<f32>,
     pub rounds: Vec<Round>,
     /// [3 H, H] of [h_u : mean : max]
-    pub unit: Table<f32>,
+    pub unit: Matrix,
     /// [H]
     pub unit_bias: Vec<f32>,
     /// [H, H]
-    pub content: Table<f32>,
+    pub content: Matrix,
     /// [20, H]
-    pub device: Table<f32>,
+    pub device: Matrix,
     /// [6, H]
-    pub step: Table<f32>,
+    pub step: Matrix,
     /// [H, H] second layer, of the device itself
-    pub own: Table<f32>,
+    pub own: Matrix,
     /// [H, H] second layer, of the mean over the open devices
-    pub mean: Table<f32>,
+    pub mean: Matrix,
     /// [H]
     pub own_bias: Vec<f32>,
     /// [H]
@@ -74,6 +74,9 @@ impl Network {
     /// What is wrong.
     pub fn check(&self) -> Result<(), String> {
         let h = self.width();
+        if h == 0 {
+            return Err("there are no weights".into());
+        }
         let mut wanted = vec![
             ("enter", &self.enter, self.enter.rows()),
             ("unit", &self.unit, 3 * h),
@@ -121,36 +124,33 @@ impl Network {
             return Err("units or pairs do not fit the network".into());
         }
         let width = self.width();
-        let mut h = product(units, &self.enter);
+        let mut h = self.enter.product(&Vectors::of_rows(units));
         add_and_rectify(&mut h, &self.enter_bias);
+        let pairs = Vectors::of_rows(pairs);
+        let (mut of_h, mut of_pooled) = (Vectors::of_rows(&h), Vectors::default());
         for round in &self.rounds {
-            let of_peer = product(&h, &round.peer);
-            let of_pair = product(pairs, &round.pair);
-            let messages = mean_messages(features, &of_peer, &of_pair);
-            let (pooled, unplaced) = (pooled(&h), mean_of_unplaced(features, &h));
-            let mut joined = Table::filled(0.0, n, 4 * width);
+            let (of_peer, of_pair) = (round.peer.product(&of_h), round.pair.product(&pairs));
+            let messages = Vectors::of_rows(&mean_messages(features, &of_peer, &of_pair));
+            let unplaced = Vectors::of_rows(&mean_of_unplaced(features, &h));
+            let mean = of_pooled.set(&pooled(&h)[..width]);
+            let mut update = Table::filled(0.0, n, width);
             for u in 0..n {
-                let parts = [h.row(u), messages.row(u), &pooled[..width], unplaced.row(u)];
-                for (cells, part) in joined.row_mut(u).chunks_exact_mut(width).zip(parts) {
-                    cells.copy_from_slice(part);
+                let joined = [of_h.terms(u), messages.terms(u), mean, unplaced.terms(u)];
+                for (i, terms) in joined.into_iter().enumerate() {
+                    round.update.add_product(update.row_mut(u), terms, i * width);
                 }
             }
-            let mut update = product(&joined, &round.update);
             add_and_rectify(&mut update, &round.update_bias);
             add(h.cells_mut(), update.cells());
+            of_h = Vectors::of_rows(&h);
         }
-        let pooled = pooled(&h);
-        let mut both = Table::filled(0.0, n, 3 * width);
+        let pooled = of_pooled.set(&pooled(&h));
+        let mut unit = self.unit.product(&of_h);
         for u in 0..n {
-            let (own, others) = both.row_mut(u).split_at_mut(width);
-            own.copy_from_slice(h.row(u));
-            others.copy_from_slice(&pooled);
-        }
-        let mut unit = product(&both, &self.unit);
-        for u in 0..n {
+            self.unit.add_product(unit.row_mut(u), pooled, width);
             add(unit.row_mut(u), &self.unit_bias);
         }
-        Ok(Heads { unit, content: product(&h, &self.content) })
+        Ok(Heads { unit, content: self.content.product(&of_h) })
     }
 }
 

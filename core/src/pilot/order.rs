@@ -1,66 +1,48 @@
 //! Maximum adjacency orders: the next node is the one to which most flow leads.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::arithmetic::max;
 use crate::instance::Id;
 
-/// A node by its pull when it was pushed, largest first; ties by heaviest entry, then by number.
-#[derive(Debug, PartialEq)]
-struct Candidate {
-    pull: f64,
-    heaviest: f64,
-    node: Id,
-}
-
-impl Eq for Candidate {}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or(Ordering::Equal);
-        by(self.pull, other.pull)
-            .then(by(self.heaviest, other.heaviest))
-            .then(Reverse(self.node).cmp(&Reverse(other.node)))
-    }
-}
-
 /// Nodes from `first` on, always the one to which most flow leads from those before.
 ///
-/// The neighbours of node u are the entries `start[u]..start[u + 1]`. Ties go to the node of the
-/// heavier entry, then to the first, and so does the beginning if it is `None`.
+/// The neighbours of node u are the entries `start[u]..start[u + 1]`; no flow is negative. Ties go
+/// to the node of the heavier entry, then to the first, and so does the beginning if it is `None`.
 #[must_use]
 pub fn grown(start: &[Id], peer: &[Id], flow: &[f64], first: Option<Id>) -> Vec<Id> {
     let n = start.len() - 1;
-    let entries = |u: usize| start[u] as usize..start[u + 1] as usize;
-    let heaviest: Vec<f64> =
-        (0..n).map(|u| flow[entries(u)].iter().copied().fold(0.0, max)).collect();
-    let mut pull = vec![0.0; n];
-    if let Some(first) = first {
-        pull[first as usize] = f64::INFINITY;
+    let entries = |u: Id| start[u as usize] as usize..start[u as usize + 1] as usize;
+    let heaviest = |u: Id| flow[entries(u)].iter().copied().fold(0.0, max);
+    let mut preferred: Vec<_> = (0..n as Id).map(|u| (Reverse(heaviest(u).to_bits()), u)).collect();
+    preferred.sort_unstable(); // numbers that are not negative have the order of their bits
+    let mut place = vec![0; n];
+    for (i, &(_, u)) in preferred.iter().enumerate() {
+        place[u as usize] = i as Id;
     }
-    let candidate =
-        |node: Id, pull: f64| Candidate { pull, heaviest: heaviest[node as usize], node };
-    let mut heap: BinaryHeap<_> = (0..n as Id).map(|u| candidate(u, pull[u as usize])).collect();
-    let (mut order, mut done) = (Vec::with_capacity(n), vec![false; n]);
-    while let Some(Candidate { pull: then, node, .. }) = heap.pop() {
-        let u = node as usize;
-        if done[u] || then < pull[u] {
-            continue;
-        }
-        done[u] = true;
-        order.push(node);
+    // Nodes to which a flow leads, several times if it grew; all others are taken as preferred.
+    let mut heap = BinaryHeap::new();
+    let mut others = preferred.iter().map(|&(_, u)| u);
+    let (mut pull, mut is_done) = (vec![0.0_f64; n], vec![false; n]);
+    let mut order = Vec::with_capacity(n);
+    let mut next = first;
+    while let Some(u) = next.or_else(|| others.find(|&u| !is_done[u as usize])) {
+        is_done[u as usize] = true;
+        order.push(u);
         for e in entries(u) {
             let v = peer[e] as usize;
-            if !done[v] {
+            if !is_done[v] && flow[e] > 0.0 {
                 pull[v] += flow[e];
-                heap.push(candidate(peer[e], pull[v]));
+                heap.push((pull[v].to_bits(), Reverse(place[v])));
+            }
+        }
+        next = None;
+        while let Some((bits, Reverse(i))) = heap.pop() {
+            let (_, v) = preferred[i as usize];
+            if !is_done[v as usize] && bits == pull[v as usize].to_bits() {
+                next = Some(v);
+                break;
             }
         }
     }

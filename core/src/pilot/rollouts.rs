@@ -6,9 +6,7 @@
 //!   h_a = relu(u + B s + k_a + A x_a),  g_a = relu(C h_a + D mean_b h_b + c),  logit_a = o · g_a
 
 use super::features::{Features, State, device, step};
-use super::layers::{
-    Terms, add, add_dot_products, add_product, drawn, log_probability, rectify, subtract,
-};
+use super::layers::{Vectors, add, add_dot_products, drawn, log_probability, rectify, subtract};
 use super::network::{Heads, Network};
 use super::record::Record;
 use crate::table::Table;
@@ -107,7 +105,7 @@ struct Decision {
     mean: Vec<f32>,
     common: Vec<f32>,
     base: Vec<f32>,
-    terms: Terms,
+    vector: Vectors,
 }
 
 impl Decision {
@@ -122,16 +120,15 @@ impl Decision {
             mean: vec![0.0; h],
             common: vec![0.0; h],
             base: vec![0.0; h],
-            terms: Terms::default(),
+            vector: Vectors::default(),
         }
     }
 
     /// Write the logits.
     fn evaluate(&mut self, network: &Network, unit: &[f32], contents: &Table<f32>) {
-        let Self { base, common, mean, first, second, terms, .. } = self;
+        let Self { base, common, mean, first, second, vector, .. } = self;
         base.copy_from_slice(unit);
-        terms.set(&self.steps);
-        add_product(base, terms, &network.step);
+        network.step.add_product(base, vector.set(&self.steps), 0);
         mean.fill(0.0);
         let open = || self.open.iter().enumerate().filter(|&(_, &open)| open).map(|(a, _)| a);
         for a in open() {
@@ -139,24 +136,21 @@ impl Decision {
             for ((row, base), content) in row.iter_mut().zip(&*base).zip(contents.row(a)) {
                 *row = base + content;
             }
-            terms.set(self.devices.row(a));
-            add_product(row, terms, &network.device);
+            network.device.add_product(row, vector.set(self.devices.row(a)), 0);
             rectify(row);
             add(mean, row);
         }
         let count = open().count() as f32;
         mean.iter_mut().for_each(|sum| *sum /= count);
         common.copy_from_slice(&network.own_bias);
-        terms.set(mean);
-        add_product(common, terms, &network.mean);
+        network.mean.add_product(common, vector.set(mean), 0);
         self.logits.fill(f64::NEG_INFINITY);
         let mut waiting = [0; AT_ONCE];
         let mut n_waiting = 0;
         for a in open() {
             let row = second.row_mut(a);
             row.copy_from_slice(common);
-            terms.set(first.row(a));
-            add_product(row, terms, &network.own);
+            network.own.add_product(row, vector.set(first.row(a)), 0);
             rectify(row);
             waiting[n_waiting] = a;
             n_waiting += 1;
@@ -181,5 +175,56 @@ fn reduce<const ROWS: usize>(
     add_dot_products(&mut totals, devices.map(|a| second.row(a)), out);
     for (a, total) in devices.into_iter().zip(totals) {
         logits[a] = f64::from(total);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::super::features::tests::features;
+    use super::super::layers::Matrix;
+    use super::*;
+
+    /// A network that likes devices with much flow at home, and does not look at units.
+    fn at_home() -> (Network, Heads) {
+        let matrix = |rows: usize| Matrix::new(&Table::filled(0.0, rows, 1));
+        let mut likes = Table::filled(0.0, device::N, 1);
+        likes[(device::FLOW_AT_HOME, 0)] = 1.0;
+        let network = Network {
+            enter: matrix(17),
+            enter_bias: vec![0.0],
+            rounds: vec![],
+            unit: matrix(3),
+            unit_bias: vec![0.0],
+            content: matrix(1),
+            device: Matrix::new(&likes),
+            step: matrix(step::N),
+            own: Matrix::new(&Table::filled(1.0, 1, 1)),
+            mean: matrix(1),
+            own_bias: vec![0.0],
+            out: vec![1.0],
+        };
+        network.check().unwrap();
+        let heads =
+            network.heads(&features(), &Table::filled(0.0, 3, 17), &Table::filled(0.0, 6, 6));
+        (network, heads.unwrap())
+    }
+
+    #[test]
+    fn units_go_where_the_network_likes_it_and_rivals_apart() {
+        let (network, heads) = at_home();
+        let run = |recorded| {
+            let (fixed, uniform) = (Table::filled(-1, 1, 6), Table::filled(-1.0, 1, 6));
+            let poll = || Ok::<(), Infallible>(());
+            rollouts(&features(), &network, &heads, &fixed, &uniform, recorded, poll).unwrap()
+        };
+        let found = run(true);
+        assert_eq!(found.chosen.cells(), [0, 0, 1, 0, 0, 1]);
+        assert!(found.likelihood[0] < 0.0);
+        assert_eq!(found.record.open[..4], [true, false, true, true]);
+        let unrecorded = run(false);
+        assert_eq!(unrecorded.chosen, found.chosen);
+        assert_eq!(unrecorded.likelihood, found.likelihood);
     }
 }

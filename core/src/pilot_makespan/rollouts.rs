@@ -9,7 +9,7 @@
 
 use super::features::{Case, State, device, step};
 use crate::instance::Id;
-use crate::pilot::layers::{Terms, add_dot_products, add_product, drawn, rectify};
+use crate::pilot::layers::{Matrix, Vectors, add_dot_products, drawn, rectify};
 use crate::pilot::record::Record;
 use crate::scheduling::ListSchedule;
 use crate::table::Table;
@@ -18,15 +18,15 @@ use crate::table::Table;
 #[derive(Clone, Debug)]
 pub struct Network {
     /// [14, H] A
-    pub device: Table<f32>,
+    pub device: Matrix,
     /// [10, H] B
-    pub step: Table<f32>,
+    pub step: Matrix,
     /// [H] b
     pub device_bias: Vec<f32>,
     /// [H, H] C
-    pub own: Table<f32>,
+    pub own: Matrix,
     /// [H, H] D
-    pub mean: Table<f32>,
+    pub mean: Matrix,
     /// [H] c
     pub own_bias: Vec<f32>,
     /// [H] o
@@ -42,6 +42,9 @@ impl Network {
     /// What is wrong.
     pub fn check(&self) -> Result<(), String> {
         let h = self.out.len();
+        if h == 0 {
+            return Err("there are no weights".into());
+        }
         let wanted = [
             ("device", &self.device, device::N),
             ("step", &self.step, step::N),
@@ -132,7 +135,7 @@ struct Preferences {
     base: Vec<f32>,
     mean: Vec<f32>,
     second: Vec<f32>,
-    terms: Terms,
+    vector: Vectors,
 }
 
 impl Preferences {
@@ -143,37 +146,33 @@ impl Preferences {
             base: vec![0.0; h],
             mean: vec![0.0; h],
             second: vec![0.0; h],
-            terms: Terms::default(),
+            vector: Vectors::default(),
         }
     }
 
     /// Write the logits.
     fn evaluate(&mut self, net: &Network, rows: &Table<f32>, step: &[f32], may: &[bool]) {
-        let Self { logits, first, base, mean, second, terms } = self;
+        let Self { logits, first, base, mean, second, vector } = self;
         base.copy_from_slice(&net.device_bias);
-        terms.set(step);
-        add_product(base, terms, &net.step);
+        net.step.add_product(base, vector.set(step), 0);
         mean.fill(0.0);
         let open: Vec<Id> = (0..may.len() as Id).filter(|&a| may[a as usize]).collect();
         let share = 1.0 / open.len() as f64;
         for &a in &open {
             let row = first.row_mut(a as usize);
             row.copy_from_slice(base);
-            terms.set(rows.row(a as usize));
-            add_product(row, terms, &net.device);
+            net.device.add_product(row, vector.set(rows.row(a as usize)), 0);
             rectify(row);
             for (mean, &x) in mean.iter_mut().zip(&*row) {
                 *mean = (f64::from(*mean) + share * f64::from(x)) as f32;
             }
         }
         base.copy_from_slice(&net.own_bias);
-        terms.set(mean);
-        add_product(base, terms, &net.mean);
+        net.mean.add_product(base, vector.set(mean), 0);
         logits.fill(f64::NEG_INFINITY);
         for &a in &open {
             second.copy_from_slice(base);
-            terms.set(first.row(a as usize));
-            add_product(second, terms, &net.own);
+            net.own.add_product(second, vector.set(first.row(a as usize)), 0);
             rectify(second);
             let mut logit = [0.0];
             add_dot_products(&mut logit, [second], &net.out);

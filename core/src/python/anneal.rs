@@ -2,8 +2,10 @@
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::arrays::{Column, Rows, ids, wrong};
+use super::coarsening::merged_columns;
 use super::flow::to_ints;
 use super::instance::{Columns, read_platform};
 use super::remaining::Remaining;
@@ -14,7 +16,7 @@ use crate::anneal::non_delay::NonDelay;
 use crate::anneal::schedules::Annealing;
 use crate::anneal::sequence::{Sequence, Tails};
 use crate::anneal::walk::{Note, Settings, Walk};
-use crate::instance::{Id, indices};
+use crate::instance::{Id, indices, length};
 use crate::rivals::Rivals;
 use crate::scheduling;
 use crate::watch::Watch;
@@ -38,6 +40,22 @@ impl PyLevel {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let places = places.devices(self.0.n_units(), self.0.n_devices())?;
         Ok(py.detach(|| self.0.peaks(&places)).into_pyarray(py))
+    }
+
+    /// The level whose units are groups of units, and its columns that differ.
+    fn contracted<'py>(
+        &self,
+        py: Python<'py>,
+        group: Column<i32>,
+        n_groups: usize,
+    ) -> PyResult<(Self, Bound<'py, PyDict>)> {
+        let group = ids(group.0)?;
+        length("group", group.len(), self.0.n_units())
+            .and_then(|()| indices("group", &group, n_groups))
+            .map_err(wrong)?;
+        let coarser = py.detach(|| self.0.contracted(&group, n_groups));
+        let columns = merged_columns(py, &coarser)?;
+        Ok((Self(coarser), columns))
     }
 
     /// Group of every unit, by the heaviest traffic, and the number of groups.

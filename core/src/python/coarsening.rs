@@ -1,14 +1,13 @@
 //! `coarsening` and `partition` for Python.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::anneal::read_level;
 use super::arrays::{Column, Rows, ids, table_of, wrong};
 use super::flow::to_ints;
-use crate::anneal::level::{Entry, Level};
-use crate::coarsening::Entries;
+use crate::anneal::level::Level;
+use crate::coarsening::Streams;
 use crate::instance::{Id, indices, length};
 use crate::partition;
 
@@ -30,51 +29,36 @@ fn level_entries<'py>(
         .and_then(|()| indices("source", &source, n))
         .and_then(|()| indices("target", &target, n))
         .map_err(wrong)?;
+    let streams = Streams::new(n, &source, &target, &traffic.0, &tuples.0);
     let found = PyDict::new(py);
-    write_entries(&found, &Entries::of_streams(n, &source, &target, &traffic.0, &tuples.0))?;
+    write_streams(&found, streams)?;
     Ok(found)
 }
 
-/// Columns of a level whose units are groups of units that differ from those of the level.
-#[pyfunction]
-fn contracted<'py>(
-    py: Python<'py>,
-    level: &Bound<'py, PyAny>,
-    group: Column<i32>,
-    n_groups: usize,
-) -> PyResult<Bound<'py, PyDict>> {
-    let (level, group) = (read_level(level)?, ids(group.0)?);
-    length("group", group.len(), level.n_units())
-        .and_then(|()| indices("group", &group, n_groups))
-        .map_err(wrong)?;
-    let coarser = py.detach(|| level.contracted(&group, n_groups));
-    let Level { load, core, start, entries, tuples, kind, rivals, memory, .. } = coarser;
+/// Columns of a level that differ from those of the level whose units it merges.
+pub fn merged_columns<'py>(py: Python<'py>, level: &Level) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
-    found.set_item("load", table_of(py, load)?)?;
-    found.set_item("core", table_of(py, core)?)?;
-    found.set_item("kind", to_ints(py, &kind))?;
-    found.set_item("memory", memory.into_pyarray(py))?;
-    let (start_of_rivals, rivals) = rivals.columns();
-    found.set_item("rival_start", longs(py, start_of_rivals))?;
+    found.set_item("load", table_of(py, level.load.clone())?)?;
+    found.set_item("core", table_of(py, level.core.clone())?)?;
+    found.set_item("kind", to_ints(py, &level.kind))?;
+    found.set_item("memory", level.memory.to_pyarray(py))?;
+    let (start_of_rivals, rivals) = level.rivals.columns();
+    found.set_item("rival_start", to_longs(py, start_of_rivals))?;
     found.set_item("rival", to_ints(py, rivals))?;
-    write_entries(&found, &Entries { start, entries, tuples })?;
+    write_streams(&found, Streams::of(level))?;
     Ok(found)
 }
 
-fn write_entries(found: &Bound<'_, PyDict>, of: &Entries) -> PyResult<()> {
+fn write_streams(found: &Bound<'_, PyDict>, streams: Streams) -> PyResult<()> {
     let py = found.py();
-    found.set_item("start", longs(py, &of.start))?;
-    let peers: Vec<Id> = of.entries.iter().map(|entry| entry.peer).collect();
-    found.set_item("peer", to_ints(py, &peers))?;
-    let flows =
-        |of_entry: fn(&Entry) -> f64| PyArray1::from_iter(py, of.entries.iter().map(of_entry));
-    found.set_item("sent", flows(|entry| entry.sent))?;
-    found.set_item("taken", flows(|entry| entry.taken))?;
-    let tuples =
-        |of_both: fn(&(f64, f64)) -> f64| PyArray1::from_iter(py, of.tuples.iter().map(of_both));
-    found.set_item("sent_tuples", tuples(|both| both.0))?;
-    found.set_item("taken_tuples", tuples(|both| both.1))?;
-    Ok(())
+    let Streams { start, peer, sent, taken, sent_tuples, taken_tuples } = streams;
+    found.set_item("start", to_longs(py, &start))?;
+    let peer: Vec<i32> = peer.into_iter().map(|unit| unit as i32).collect();
+    found.set_item("peer", peer.into_pyarray(py))?;
+    found.set_item("sent", sent.into_pyarray(py))?;
+    found.set_item("taken", taken.into_pyarray(py))?;
+    found.set_item("sent_tuples", sent_tuples.into_pyarray(py))?;
+    found.set_item("taken_tuples", taken_tuples.into_pyarray(py))
 }
 
 /// Device of every part [K] after exchanges that lower the strain on links.
@@ -94,13 +78,12 @@ fn exchanged_parts<'py>(
     Ok(to_ints(py, &at))
 }
 
-fn longs<'py>(py: Python<'py>, values: &[Id]) -> Bound<'py, PyArray1<i64>> {
+fn to_longs<'py>(py: Python<'py>, values: &[Id]) -> Bound<'py, PyArray1<i64>> {
     PyArray1::from_iter(py, values.iter().map(|&value| i64::from(value)))
 }
 
 /// Add what this file defines to the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(level_entries, module)?)?;
-    module.add_function(wrap_pyfunction!(contracted, module)?)?;
     module.add_function(wrap_pyfunction!(exchanged_parts, module)?)
 }

@@ -8,7 +8,9 @@ use super::anneal::read_level;
 use super::arrays::{Column, Rows, ids, table_of, wrong};
 use super::instance::Columns;
 use super::signals::Signals;
+use crate::instance::not_negative;
 use crate::pilot::features::{Features, State, device, step};
+use crate::pilot::layers::Matrix;
 use crate::pilot::network::{Heads, Network, Round};
 use crate::pilot::record::Record;
 use crate::pilot::{order, rollouts};
@@ -31,6 +33,7 @@ impl PilotWeights {
     #[new]
     fn new(network: &Bound<'_, PyAny>) -> PyResult<Self> {
         let of = Columns(network);
+        let matrix = |name: &str| PyResult::Ok(Matrix::new(&of.table(name)?));
         let turns = network.getattr("rounds")?;
         let rounds = Columns(&turns);
         let (peer, pair, update) =
@@ -41,7 +44,7 @@ impl PilotWeights {
         }
         let parts = peer.into_iter().zip(pair).zip(update).enumerate();
         let found = Network {
-            enter: of.table("enter")?,
+            enter: matrix("enter")?,
             enter_bias: of.column("enter_bias")?,
             rounds: parts
                 .map(|(r, ((peer, pair), update))| Round {
@@ -51,13 +54,13 @@ impl PilotWeights {
                     update_bias: biases.row(r).to_vec(),
                 })
                 .collect(),
-            unit: of.table("unit")?,
+            unit: matrix("unit")?,
             unit_bias: of.column("unit_bias")?,
-            content: of.table("content")?,
-            device: of.table("device")?,
-            step: of.table("step")?,
-            own: of.table("own")?,
-            mean: of.table("mean")?,
+            content: matrix("content")?,
+            device: matrix("device")?,
+            step: matrix("step")?,
+            own: matrix("own")?,
+            mean: matrix("mean")?,
             own_bias: of.column("own_bias")?,
             out: of.column("out")?,
         };
@@ -134,11 +137,12 @@ pub fn record_of<'py>(
 }
 
 /// Matrices that are stacked in an array.
-fn matrices(of: &Columns<'_, '_>, name: &str) -> PyResult<Vec<Table<f32>>> {
+fn matrices(of: &Columns<'_, '_>, name: &str) -> PyResult<Vec<Matrix>> {
     let (shape, cells) = of.any::<f32>(name, 3)?;
     let size = (shape[1] * shape[2]).max(1);
     let each = cells.chunks_exact(size);
-    Ok(each.map(|cells| Table::new(cells.to_vec(), shape[1], shape[2])).collect())
+    let matrix = |cells: &[f32]| Matrix::new(&Table::new(cells.to_vec(), shape[1], shape[2]));
+    Ok(each.map(matrix).collect())
 }
 
 /// A partial placement, and what pilot sees of it.
@@ -224,6 +228,7 @@ fn grown<'py>(
     if !rises || !fits || flow.len() != peer.len() || !peer.iter().chain(&first).all(is_there) {
         return Err(wrong("entries do not fit the nodes"));
     }
+    not_negative("flow", &flow).map_err(wrong)?;
     let order = py.detach(|| order::grown(&start, &peer, &flow, first));
     Ok(PyArray1::from_iter(py, order.into_iter().map(|u| u as i32)))
 }

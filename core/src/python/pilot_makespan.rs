@@ -10,6 +10,7 @@ use super::pilot::record_of;
 use super::scheduling::Tasks;
 use super::signals::Signals;
 use crate::instance::{indices, length};
+use crate::pilot::layers::Matrix;
 use crate::pilot_makespan::features::{Case, Features, Previous, device, step};
 use crate::pilot_makespan::rollouts::{self, Network};
 use crate::scheduling;
@@ -27,12 +28,13 @@ impl PilotMakespanWeights {
     #[new]
     fn new(network: &Bound<'_, PyAny>) -> PyResult<Self> {
         let of = Columns(network);
+        let matrix = |name: &str| PyResult::Ok(Matrix::new(&of.table(name)?));
         let found = Network {
-            device: of.table("device")?,
-            step: of.table("step")?,
+            device: matrix("device")?,
+            step: matrix("step")?,
             device_bias: of.column("device_bias")?,
-            own: of.table("own")?,
-            mean: of.table("mean")?,
+            own: matrix("own")?,
+            mean: matrix("mean")?,
             own_bias: of.column("own_bias")?,
             out: of.column("out")?,
             skip: of.column("skip")?,
