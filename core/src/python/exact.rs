@@ -178,8 +178,9 @@ impl PyListing {
         let ((size, cells), end) = remaining.watched(py, |watch| {
             let room = units.n_units().saturating_mul(most).min(FIRST_CELLS);
             let mut cells = Vec::with_capacity(room);
-            let take = |place: &[Id]| cells.extend(place.iter().map(|&d| d as i32));
-            (listing.proceed(units, (most, steps), watch, take), cells)
+            let take = |place: &[Id]| cells.extend_from_slice(place);
+            let size = listing.proceed(units, (most, steps), watch, take);
+            (size, cells.into_iter().map(|d| d as i32).collect::<Vec<_>>())
         });
         end?;
         cells.into_pyarray(py).reshape([size, units.n_units()])
