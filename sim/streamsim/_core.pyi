@@ -1,13 +1,14 @@
 """Types of the extension module, which `core/` is compiled to; by room."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self, final
+from typing import Any, Protocol, Self, final, type_check_only
 
 from streamsim.arrays import Bools, Floats, Ints, Longs, Singles
 
 SOURCES: str
 """Digest of the sources that the module was compiled from."""
 
+@type_check_only
 class Remaining(Protocol):
     """Rest of a budget: it ends a search of the core after so many seconds or evaluations.
 

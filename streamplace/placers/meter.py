@@ -1,7 +1,7 @@
 """Meter: the remaining budget of a search, and the trace of its improvements.
 
-On a busy machine the time may be over before anything was tried. Therefore every search names a
-minimum of evaluations that the clock does not end. A limit of evaluations is always exact.
+A limit of evaluations is always exact. Searches of the core look at the clock themselves, within
+what `Meter.remaining` allows; others may name a minimum of evaluations that it does not end.
 """
 
 from collections.abc import Callable, Iterable

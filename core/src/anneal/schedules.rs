@@ -92,6 +92,12 @@ impl Annealing {
         self.best
     }
 
+    /// Whether it was restarted from a schedule.
+    #[must_use]
+    pub fn has_schedule(&self) -> bool {
+        !self.sequence.chain.is_empty()
+    }
+
     /// Makespan and moving cost of the current schedule.
     #[must_use]
     pub fn current(&self) -> f64 {

@@ -211,6 +211,9 @@ impl PyAnnealing {
     ) -> PyResult<bool> {
         let Self { tasks, search, notes } = self;
         let (tasks, counts) = (&tasks.get().0, (moves, remaining.at_most(moves)));
+        if !search.has_schedule() {
+            return Err(wrong("there is no schedule yet; restart from one"));
+        }
         let heat = (temperature, cooling);
         let (is_whole, end) =
             remaining.watched(py, |watch| search.run(tasks, counts, heat, enough, watch, notes));

@@ -24,8 +24,10 @@ use crate::watch::Watch;
 type Array1<'py, T> = Bound<'py, PyArray1<T>>;
 type Array2<'py, T> = Bound<'py, PyArray2<T>>;
 
-/// Most placements for which memory is taken at once.
-const MOST_ROWS: usize = 4096;
+/// Most cells of placements for which memory is taken at once.
+const FIRST_CELLS: usize = 1 << 20;
+/// Most devices over which units are spread.
+const MOST_DEVICES: usize = 1 << 20;
 /// Most states of packings and of covered units.
 const MOST_STATES: f64 = 1e7;
 
@@ -174,9 +176,11 @@ impl PyListing {
         let Self { units, listing } = self;
         let units = &units.get().0;
         let ((size, cells), end) = remaining.watched(py, |watch| {
-            let mut cells = Vec::with_capacity(units.n_units() * most.min(MOST_ROWS));
-            let take = |place: &[Id]| cells.extend(place.iter().map(|&d| d as i32));
-            (listing.proceed(units, (most, steps), watch, take), cells)
+            let room = units.n_units().saturating_mul(most).min(FIRST_CELLS);
+            let mut cells = Vec::with_capacity(room);
+            let take = |place: &[Id]| cells.extend_from_slice(place);
+            let size = listing.proceed(units, (most, steps), watch, take);
+            (size, cells.into_iter().map(|d| d as i32).collect::<Vec<_>>())
         });
         end?;
         cells.into_pyarray(py).reshape([size, units.n_units()])
@@ -195,6 +199,9 @@ fn spread<'py>(
     remaining: Remaining,
 ) -> PyResult<(Option<bool>, Option<Array2<'py, i64>>)> {
     let hub = read_hub(hub)?;
+    if n_devices > MOST_DEVICES {
+        return Err(wrong(format!("{n_devices} devices are too many")));
+    }
     let (answer, end) = remaining.watched(py, |watch| hub.spread(limit, n_devices, steps, watch));
     end?;
     Ok(match answer {

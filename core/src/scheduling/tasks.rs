@@ -285,6 +285,11 @@ impl Tasks {
         length("members", self.members.len(), n)?;
         indices("members", &self.members, n)?;
         rising("member_start", &self.member_start, n)?;
+        permutation("members", &self.members)?;
+        let is_of = |u: usize| self.members_of(u).iter().all(|&v| self.unit[v as usize] == u as Id);
+        if self.member_start[units] as usize != n || !(0..units).all(is_of) {
+            return Err("members are not those of their units".into());
+        }
         length("rival_start", self.rival_start.len(), units + 1)?;
         rising("rival_start", &self.rival_start, self.rivals.len())?;
         indices("rivals", &self.rivals, units)?;
