@@ -98,7 +98,7 @@ def previous_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> Previous
     order = by_rank(tasks, span - latest + span * noise)
     cores = np.diff(tasks.core_start)[schedule.place]
     seconds = tasks.work[np.arange(len(order)), schedule.place] / cores
-    loads = np.bincount(schedule.place, seconds, tasks.n_devices)
+    loads = np.bincount(schedule.place, seconds, tasks.n_devices).astype(np.float64)
     return PreviousSchedule(order, schedule.place, latest, span, loads)
 
 
