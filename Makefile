@@ -123,5 +123,4 @@ $(READY): pyproject.toml constraints.txt
 $(TOOLS): $(READY)
 	@echo "Installing what tests, checks and pages need (once; 0.9 GB)"
 	@$(INSTALL) $(VENV) --compile-bytecode -c constraints.txt $(PARTS)
-	@$(PYTHON_HERE) -m streamplace.kernels
 	@touch $@

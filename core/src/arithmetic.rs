@@ -21,19 +21,28 @@ const LANES: usize = 8;
 #[inline]
 #[must_use]
 pub fn largest(floor: f64, values: &[f64]) -> f64 {
+    largest_of(floor, values.iter().copied())
+}
+
+/// `largest` of numbers that are computed one after the other.
+#[inline(always)]
+#[must_use]
+pub fn largest_of(floor: f64, values: impl ExactSizeIterator<Item = f64>) -> f64 {
     if values.len() < LANES {
-        return values.iter().fold(floor, |top, &value| max(top, value));
+        return values.fold(floor, max);
     }
     let mut lanes = [floor; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
+    let mut values = values;
+    for _ in 0..values.len() / LANES {
+        let mut next = [floor; LANES];
+        for (value, from) in next.iter_mut().zip(&mut values) {
+            *value = from;
+        }
+        for (lane, value) in lanes.iter_mut().zip(next) {
             *lane = max(*lane, value);
         }
     }
-    let all = lanes.iter().chain(rest);
-    all.fold(floor, |top, &value| max(top, value))
+    lanes.into_iter().chain(values).fold(floor, max)
 }
 
 /// The least of `ceiling` and of all `values`, by vector instructions.

@@ -3,8 +3,8 @@
 //! The loads at full rate are the leaves of a tournament tree whose root is the largest load, so
 //! that the bottleneck and the throughput are known after every move.
 
-use crate::arithmetic::max;
-use crate::equation::{egress_at, ingress_at, link_at, link_load, n_resources, pressure};
+use crate::arithmetic::{largest_of, max};
+use crate::equation::{egress_at, ingress_at, link_at, n_resources, pressure};
 use crate::instance::{Id, Instance};
 
 /// Most resources for which the largest load is found by a scan: vector instructions make that
@@ -109,13 +109,8 @@ impl LoadState {
         }
         let held = self.constants.len();
         let worst = (0..held).fold(0.0, |worst, r| max(worst, self.leaf(r)));
-        let pairs = self.loads[held..].iter().zip(&self.carry[held..]);
-        const LANES: usize = 8;
-        let mut lanes = [worst; LANES];
-        for (i, (&load, &carry)) in pairs.enumerate() {
-            lanes[i % LANES] = max(lanes[i % LANES], load + carry);
-        }
-        lanes.into_iter().fold(worst, max)
+        let rest = self.loads[held..].iter().zip(&self.carry[held..]);
+        largest_of(worst, rest.map(|(load, carry)| load + carry))
     }
 
     /// Relative throughput of the current placement.
@@ -163,7 +158,7 @@ impl LoadState {
             // links from a device to itself cost nothing, which is cheaper than a branch
             let flow = sign * instance.traffic[e];
             let wire = instance.platform.seconds_per_byte[(a, b)];
-            self.shift(link_at(d, a, b), link_load(flow, 0.0, wire, 0.0));
+            self.shift(link_at(d, a, b), flow * wire);
             return;
         }
         if a == b {

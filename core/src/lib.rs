@@ -7,6 +7,7 @@
 //! - `instance`: one placement problem, checked once.
 //! - `flow`, `topology`, `sources`: order, adjacency and rates of a graph.
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
+//! - `engine`: simulations of queues, tick by tick and tuple by tuple.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
 //! - `latency`, `overload`, `canonical`: paths, overloaded jobs, equal devices.
 //! - `passes`, `scheduling`: single passes, and schedules of them.
@@ -20,6 +21,7 @@ pub mod anneal;
 pub mod arithmetic;
 pub mod canonical;
 pub mod coarsening;
+pub mod engine;
 pub mod equation;
 pub mod exact;
 pub mod flow;

@@ -147,7 +147,7 @@ impl Rounds<'_> {
         let ports = instance.ports(v).len() as f64;
         for port in instance.ports(v) {
             let mut arriving = instance.rate[v] / ports;
-            for e in instance.into_port(v, port) {
+            for e in instance.port_inputs(v, port) {
                 arriving += instance.intake[e] * min(self.offered[e], self.wires[e]);
             }
             supply = min(supply, arriving * ports / instance.input_rate[v]);
@@ -211,7 +211,7 @@ impl Rounds<'_> {
                 let generated = instance.rate[v] / ports;
                 let taken = most * instance.input_rate[v] / ports;
                 let level = self.accepted_level(v, port, generated, taken);
-                for e in instance.into_port(v, port) {
+                for e in instance.port_inputs(v, port) {
                     change = max(change, (level - self.accepted[e]).abs());
                     self.accepted[e] = (self.accepted[e] + level) / 2.0;
                 }
@@ -228,7 +228,7 @@ impl Rounds<'_> {
     fn accepted_level(&self, v: usize, port: usize, generated: f64, taken: f64) -> f64 {
         let instance = self.instance;
         let mut size = generated;
-        for e in instance.into_port(v, port) {
+        for e in instance.port_inputs(v, port) {
             size += instance.intake[e];
         }
         if size <= 0.0 {
@@ -238,7 +238,7 @@ impl Rounds<'_> {
         for _ in 0..MAX_STEPS {
             let mut total = generated * min(1.0, level);
             let mut rest = if level < 1.0 { generated } else { 0.0 };
-            for e in instance.into_port(v, port) {
+            for e in instance.port_inputs(v, port) {
                 let brought = min(self.offered[e], self.wires[e]);
                 total += instance.intake[e] * min(brought, level);
                 rest += if brought > level { instance.intake[e] } else { 0.0 };
@@ -255,7 +255,7 @@ impl Rounds<'_> {
 
 impl Instance {
     /// Streams into a port of an operator.
-    fn into_port(&self, v: usize, port: usize) -> impl Iterator<Item = usize> + '_ {
+    fn port_inputs(&self, v: usize, port: usize) -> impl Iterator<Item = usize> + '_ {
         let inputs = self.inputs(v).iter().map(|&e| e as usize);
         inputs.filter(move |&e| self.port[e] as usize == port)
     }

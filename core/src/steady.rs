@@ -4,8 +4,8 @@
 //! all sources can run at once, is x = min(1, 1 / max load). If operators have constant loads, the
 //! load of a device or core counts as a fraction of the capacity that these leave.
 
-use crate::arithmetic::{largest, max};
-use crate::equation::{link_load, n_resources};
+use crate::arithmetic::{largest, largest_of, max};
+use crate::equation::n_resources;
 use crate::instance::{Id, Instance};
 use crate::loads::highest;
 use crate::table::Table;
@@ -16,6 +16,8 @@ pub struct Throughput<'a> {
     kind: Kind,
     loads: Vec<f64>,
     constants: Vec<f64>,
+    /// [M] pair of devices of every stream
+    pairs: Vec<Id>,
 }
 
 #[derive(Clone, Copy)]
@@ -37,11 +39,18 @@ impl<'a> Throughput<'a> {
         if instance.has_only_devices_and_links() && !per_core && !instance.has_constants() {
             let few_pairs = d * d <= 4 * instance.n_streams();
             let loads = vec![0.0; d + d * d];
-            return Self { instance, kind: Kind::Plain { few_pairs }, loads, constants: vec![] };
+            let pairs = vec![0; instance.n_streams()];
+            return Self {
+                instance,
+                kind: Kind::Plain { few_pairs },
+                loads,
+                constants: vec![],
+                pairs,
+            };
         }
         let loads = vec![0.0; n_resources(d)];
         let constants = vec![0.0; instance.n_constants()];
-        Self { instance, kind: Kind::Any { per_core }, loads, constants }
+        Self { instance, kind: Kind::Any { per_core }, loads, constants, pairs: vec![] }
     }
 
     /// Relative throughput of a placement, in [0, 1].
@@ -60,25 +69,24 @@ impl<'a> Throughput<'a> {
         for (v, &device) in placement.iter().enumerate() {
             devices[device as usize] += instance.load_on(v, device as usize);
         }
-        let pair = |e: usize| {
-            let (u, v) = instance.ends(e);
-            placement[u] as usize * d + placement[v] as usize
-        };
-        for (e, &traffic) in instance.traffic.iter().enumerate() {
-            links[pair(e)] += traffic;
+        let streams = instance.source.iter().zip(&instance.target).zip(&instance.traffic);
+        for (((&u, &v), traffic), pair) in streams.zip(&mut self.pairs) {
+            let at = placement[u as usize] as usize * d + placement[v as usize] as usize;
+            links[at] += traffic;
+            *pair = at as Id;
         }
         let mut worst = largest(1.0, devices);
         devices.fill(0.0);
         if few_pairs {
-            for (link, &seconds) in links.iter().zip(wire) {
-                worst = max(worst, link_load(*link, 0.0, seconds, 0.0));
-            }
+            let link_loads = links.iter().zip(wire);
+            let link_loads = link_loads.map(|(&link, &wire)| link * wire);
+            worst = largest_of(worst, link_loads);
             links.fill(0.0);
         } else {
-            for e in 0..instance.n_streams() {
-                let at = pair(e);
-                worst = max(worst, link_load(links[at], 0.0, wire[at], 0.0));
-                links[at] = 0.0; // those in use are few
+            for &pair in &self.pairs {
+                let link = &mut links[pair as usize];
+                worst = max(worst, *link * wire[pair as usize]);
+                *link = 0.0; // those in use are few
             }
         }
         1.0 / worst

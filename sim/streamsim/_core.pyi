@@ -236,13 +236,50 @@ def overloaded_shares(problem: Problem, placement: Ints, room: Floats, most: Flo
 def rates_in_order(
     rate: Floats, source: Ints, target: Ints, selectivity: Floats
 ) -> tuple[Floats, Floats]:
-    """Tuples/s on streams and into operators, of streams that visit operators after their inputs."""
+    """Tuples/s on streams and into operators; streams come after all inputs of their source."""
 
 def topological_order(n: int, source: Ints, target: Ints) -> Ints:
     """Operators in breadth-first topological order; fewer than n if there is a cycle."""
 
 def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs, Longs, Longs]:
     """Start, neighbours in ascending order and their weights, of every vertex."""
+
+# engine
+
+CAPACITY_TICKS: float
+"""Capacity of a stream in ticks of full rate without latency, unless it is given."""
+
+def drifts(problem: Problem, admitted: Floats, taken: Floats, emitted: Floats) -> Floats:
+    """Imbalance of each operator's input, as a share of its full rate, [B, N].
+
+    ``admitted`` [B, S], ``taken`` [B, N] and ``emitted`` [B, K] are tuples/s of B runs.
+    """
+
+def simulate(problem: Problem, wiring: Any, placements: Ints, jump: bool) -> tuple[Floats, ...]:
+    """Columns of `streamsim.engine.runs.Sums`; without ticks that repeat, if ``jump``."""
+
+def simulate_logged(problem: Problem, wiring: Any, placement: Ints) -> tuple[Floats, ...]:
+    """Columns of `streamsim.engine.observations.Log`."""
+
+def source_equivalents(problem: Problem) -> Floats:
+    """Number of source tuples that an input tuple of each sink represents, [N]."""
+
+def tuple_times(
+    problem: Problem,
+    wiring: Any,
+    placement: Ints,
+    weights: Floats,
+    *,
+    random: int,
+    seed: int,
+    horizon: float,
+    tuples: int,
+) -> tuple[Floats, int]:
+    """Seconds since generation and since admission, and weights, of tuples at sinks.
+
+    The first of the columns of [3, more than ``tuples``], and their number; 0 if too many wait.
+    ``random`` is an index in `streamsim.engine.settings.RANDOMNESS`.
+    """
 
 # passes
 
@@ -256,9 +293,7 @@ class Pass:
 def levels(problem: Problem) -> Ints:
     """Level of each operator: most streams on a path to it from an operator without inputs."""
 
-def longest_to_end(
-    one_pass: Pass, work: Floats, latency: float, seconds_per_byte: float
-) -> Floats:
+def longest_to_end(one_pass: Pass, work: Floats, latency: float, seconds_per_byte: float) -> Floats:
     """Longest way from each operator to an end, by work [N] and transfers over one link."""
 
 def makespans(
@@ -274,9 +309,7 @@ def makespans(
 def pass_bounds(one_pass: Pass, may: Bools, total: Floats) -> tuple[float, float]:
     """Lower bounds of the makespan: of the longest path, and of the ``total`` [C] work."""
 
-def pass_costs(
-    problem: Problem, placements: Ints, seconds: float
-) -> tuple[Floats, Floats, Floats]:
+def pass_costs(problem: Problem, placements: Ints, seconds: float) -> tuple[Floats, Floats, Floats]:
     """Core seconds [B, D], link seconds [B] and remote bytes [B] of a pass of such a length."""
 
 def pass_times(
@@ -296,7 +329,7 @@ class Tasks:
     """The core's copy of tasks, made and checked once."""
 
     def __new__(cls, tasks: Any) -> Tasks:
-        """Copy the columns of `streamplace.scheduling.tasks.Tasks`; ValueError if they do not fit."""
+        """Copy columns of `streamplace.scheduling.tasks.Tasks`; ValueError if they do not fit."""
 
 def by_batches(tasks: Tasks, rule: int, rank: Floats) -> tuple[Ints, Floats, Floats]:
     """Device, start and finish of every task, batch after batch."""
@@ -336,9 +369,7 @@ def shorter(
 ) -> tuple[Ints, Floats, Floats] | None:
     """Shortest complete schedule with random ties, by ``draws`` [T, N], that is below ``least``."""
 
-def start_soonest(
-    tasks: Tasks, rank: Floats, favourite: Ints
-) -> tuple[Ints, Floats, Floats]:
+def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> tuple[Ints, Floats, Floats]:
     """Device, start and finish of every task, by earliest start."""
 
 def upward(tasks: Tasks) -> Floats:

@@ -5,6 +5,7 @@ Loads are those of `streamsim.loads`: a unit loads its device, and the streams b
 load the link between their devices. Streams inside a unit cost nothing.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 
-class Level(NamedTuple):
-    """Units and the streams between them (U units, E pairs seen from both ends, D devices).
-
-    The neighbours of unit u are the entries ``start[u]`` to ``start[u + 1]``.
-    """
-
+class _Columns(NamedTuple):
     load: Floats  # [U, C] load as a fraction of a device of each type
     core: Floats  # [U, C] largest fraction of one core; [0, C] if no single core can limit
     start: Longs  # [U + 1]
@@ -46,6 +42,21 @@ class Level(NamedTuple):
     room: Floats  # [D] bytes
     ruled: bool  # whether some unit may not use some device
     plain: bool  # whether only devices and links limit
+
+
+class Level(_Columns):
+    """Units and the streams between them (U units, E pairs seen from both ends, D devices).
+
+    The neighbours of unit u are the entries ``start[u]`` to ``start[u + 1]``.
+    """
+
+    @cached_property
+    def compiled(self) -> _core.Level:
+        """The core's copy of the arrays, made and checked at the first use."""
+        return _core.Level(self)
+
+    def __getstate__(self) -> None:
+        """Leave the core's copy out of pickles."""
 
     @property
     def n_units(self) -> int:

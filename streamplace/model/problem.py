@@ -265,7 +265,7 @@ class Problem(Caching, Pictured):
 
         Placements that differ only by swapped equal devices become equal.
         """
-        from streamsim.canonical import canonical
+        from streamsim._core import canonical
 
         array = np.ascontiguousarray(placements, np.int32)
         batch = canonical(np.atleast_2d(array), self.graph.order, self.interchangeable)

@@ -62,7 +62,7 @@ def whole(weights: Floats) -> Longs:
 
 def neighbours(problem: Problem, unit: Ints, n_units: int, weight: Longs) -> Neighbours:
     """Undirected graph of the units; streams between the same two units form one edge."""
-    from streamsim.topology import undirected
+    from streamsim._core import undirected
 
     source, target = problem.instance.source, problem.instance.target
     if problem.rules is not None:

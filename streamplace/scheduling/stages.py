@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
-from streamsim.topology import group_by
+from streamsim._core import group_by
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.tasks import Tasks

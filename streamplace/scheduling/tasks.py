@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim import _core
-from streamsim.jit import inlined_kernel
-from streamsim.passes.sending import fixed_times, sending_seconds, sending_times
-from streamsim.topology import group_by
+from streamsim._core import group_by
+from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.keep_apart import rival_columns
@@ -107,22 +106,12 @@ def _compiled_tasks(problem: Problem) -> Tasks:
     )
 
 
-@inlined_kernel
 def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
     """Transfer time of stream e from device a to device b, in seconds."""
     if a == b:
         return 0.0
-    return sending_seconds(tasks.latency[a, b], tasks.size[e], tasks.wire[a, b], tasks.fixed_s[e])
-
-
-@inlined_kernel
-def free_core(tasks: Tasks, free: Floats, a: int) -> int:
-    """Core of device a that is free first; ``free`` [K] is when each core is free."""
-    c = tasks.core_start[a]
-    for other in range(c + 1, tasks.core_start[a + 1]):
-        if free[other] < free[c]:
-            c = other
-    return c
+    of_link = tasks.latency[a, b], tasks.size[e], tasks.wire[a, b]
+    return float(sending_times(*of_link, tasks.fixed_s[e]))
 
 
 def mean_sendings(tasks: Tasks) -> Floats:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from streamsim import _core, bottleneck, resource_loads
+from streamsim import bottleneck, resource_loads
+from streamsim._core import PilotState
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
 
@@ -127,7 +128,7 @@ def incremental(problem, place):
 
 
 def annealed(problem, place):
-    return peak_of(_core.Level(finest_level(problem)), place)
+    return peak_of(finest_level(problem), place)
 
 
 def proven(problem, place):
@@ -150,7 +151,7 @@ def described(problem, place):
 
 def decided(problem, place):
     features = features_of(problem)
-    state = _core.PilotState(features)
+    state = PilotState(features)
     for v, device in enumerate(place.tolist()):
         state.put(v, device)
     return state.peak * features.yardstick

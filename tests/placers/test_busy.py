@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from placer_cases import make_busy
 from problems import PROBLEMS, chain, layered
-from streamsim.jit import kernel, kernel_seconds
 
 from streamplace.families.random_dag import RandomDag, random_dag
+from streamplace.learn.numba_kernels.jit import kernel, kernel_seconds
 from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch

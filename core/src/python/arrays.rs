@@ -24,7 +24,7 @@ pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<us
     }
     let borrowed = array.readonly();
     let values = match borrowed.as_slice() {
-        Ok(slice) if array.is_c_contiguous() => slice.to_vec(), // slices can be in any order
+        Ok(slice) if array.is_c_contiguous() => slice.to_vec(),
         _ => borrowed.as_array().iter().copied().collect(),
     };
     Ok((array.shape().to_vec(), values))
@@ -135,8 +135,11 @@ impl Column<f64> {
 }
 
 fn on_devices(values: Vec<i32>, d: usize) -> PyResult<Vec<Id>> {
-    match values.iter().find(|&&device| device < 0 || device as usize >= d) {
-        Some(device) => Err(wrong(format!("there is no device {device}; there are {d}"))),
-        None => ids(values),
+    let ids: Vec<Id> = values.into_iter().map(i32::cast_unsigned).collect();
+    let largest = ids.iter().fold(0, |largest, &device| largest.max(device));
+    if largest as usize >= d && !ids.is_empty() {
+        let device = largest.cast_signed(); // negative numbers are the largest
+        return Err(wrong(format!("there is no device {device}; there are {d}")));
     }
+    Ok(ids)
 }

@@ -5,6 +5,7 @@
 mod anneal;
 mod arrays;
 mod coarsening;
+mod engine;
 mod exact;
 mod flow;
 mod incremental;
@@ -28,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     flow::add(module)?;
     steady::add(module)?;
     incremental::add(module)?;
+    engine::add(module)?;
     passes::add(module)?;
     scheduling::add(module)?;
     anneal::add(module)?;

@@ -10,9 +10,7 @@ from streamsim.arrays import Floats
 from streamsim.instance import as_ints
 from streamsim.pass_rules import GIPH, Rules
 from streamsim.passes.compiled import Pass
-from streamsim.passes.network import NETWORKS, Transfers, new_transfers
-from streamsim.passes.queue import QUEUES
-from streamsim.passes.state import Case, State, new_state
+
 
 def makespans(
     one_pass: Pass,
@@ -56,24 +54,6 @@ def makespans(
         ranks(one_pass, rules, priorities, len(batch)),
         rows("work_factors", work_factors, len(batch), one_pass.n_operators),
         stream_rows(one_pass, send_factors, len(batch)),
-    )
-
-
-def new_buffers(one_pass: Pass, rules: Rules) -> tuple[State, Transfers | None]:
-    """Allocate buffers for `streamsim.passes.event_loop.run`."""
-    contended = rules.network != "free"
-    return new_state(one_pass, contended), new_transfers(one_pass) if contended else None
-
-
-def new_case(one_pass: Pass, rules: Rules) -> Case:
-    """Encode rules for the kernels, without noise."""
-    return Case(
-        QUEUES[rules.queue],
-        NETWORKS[rules.network],
-        float(rules.pause),
-        float(rules.spacing),
-        _ones(one_pass.n_streams)[0],
-        np.zeros(0, np.int32),
     )
 
 

@@ -55,7 +55,7 @@ class Outlines:
 def canonical(placements: Tensor, order: Tensor, outlines: Outlines) -> Tensor:
     """Placements [G, S, N] whose interchangeable devices are renumbered by first appearance.
 
-    The same as `streamsim.canonical.canonical` along the orders [G, N].
+    The same as `streamsim._core.canonical` along the orders [G, N].
     """
     parts = placements, order, outlines.operators, outlines.classes
     return torch.from_numpy(_each_canonical(*(part.contiguous().numpy() for part in parts)))

@@ -8,13 +8,12 @@ follow one another until the budget ends.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
 
 import numpy as np
 from streamsim import _core, throughput_of
 
 from streamplace.model.arrays import Ints
-from streamplace.model.coarsening import Level, finest_level
+from streamplace.model.coarsening import Level, contracted, finest_level
 from streamplace.model.least_peak import least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -145,14 +144,13 @@ class Descent:
         """Search until the budget ends or the peak is enough."""
         level, meter = self._level, self._meter
         if level.n_units > FLAT:
-            units = Units.of(level)
-            meter.note(value_of(peak_of(units.core, self.place)))
-            for place in cycles(units, self.place, self._seed, meter, self._enough):
+            meter.note(value_of(peak_of(level, self.place)))
+            for place in cycles(level, self.place, self._seed, meter, self._enough):
                 self.place = place
             return
         wide = level.n_units > NARROW
         walk = _core.Walk(
-            _core.Level(level),
+            level.compiled,
             self.place,
             self._seed % 2**64,
             max(2, meter.at_most(FIRST_ROUND)),  # it cools within a limit of evaluations
@@ -166,99 +164,88 @@ class Descent:
             self.place = walk.best
 
 
-class Units(NamedTuple):
-    """A level, and the core's copy of it."""
-
-    level: Level
-    core: _core.Level
-
-    @classmethod
-    def of(cls, level: Level) -> Self:
-        """Copy a level to the core."""
-        return cls(level, _core.Level(level))
-
-    def contracted(self, group: Ints, n_groups: int) -> Self:
-        """Merge units into groups; see `streamplace.model.coarsening.contracted`."""
-        core, columns = self.core.contracted(group, n_groups)
-        return self._replace(level=self.level._replace(**columns), core=core)
-
-
-def cycles(units: Units, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
+def cycles(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
     """Yield the device of every unit after each cycle, with falling peak, until the budget ends.
 
     Without rules, the first cycle may merge any units; its result competes with the placement that
     the search starts from.
     """
     rng = np.random.default_rng(seed)
-    if not units.level.ruled and not meter.late and peak_of(units.core, place) > enough:
-        anew = _cycle(units, np.zeros(len(place), np.int32), rng, meter, enough)
-        place = best_place(units.core, [place, anew])
+    if not level.ruled and not meter.late and peak_of(level, place) > enough:
+        anew = _cycle(level, np.zeros(len(place), np.int32), rng, meter, enough)
+        place = best_place(level, [place, anew])
         yield place
-    while not meter.late and peak_of(units.core, place) > enough:
-        place = _cycle(units, place, rng, meter, enough)
+    while not meter.late and peak_of(level, place) > enough:
+        place = _cycle(level, place, rng, meter, enough)
         yield place
 
 
 def _cycle(
-    units: Units, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
-    levels, groups, place = _coarsened(units, place, rng, meter)
+    levels, groups, place = _coarsened(level, place, rng, meter)
     if groups:
         place = _search_coarse(levels[-1], place, rng, meter, enough)[groups[-1]]
     for i in range(max(len(groups) - 1, 0), -1, -1):
-        place = _search_fine(levels[i].core, place, rng, meter, enough)
+        place = _search_fine(levels[i], place, rng, meter, enough)
         if i > 0:
             place = place[groups[i - 1]]
     return place
 
 
 def _search_coarse(
-    units: Units, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
     """Search several times from scratch; return the best placement."""
-    level, core = units
     if meter.late:
         return place
     if not level.ruled:
-        place = best_place(core, [place, *obvious_places(level)])
+        place = best_place(level, [place, *obvious_places(level)])
     candidates = [place]
     for slack, tighten in ATTEMPTS:
         seed = int(rng.integers(2**62))
         mix, first = COARSE_MIX, COARSE_STEPS // 16
-        walk = _core.Walk(core, place, seed, first, mix=mix, slack=slack, tighten=tighten)
+        walk = _core.Walk(level.compiled, place, seed, first, mix=mix, slack=slack, tighten=tighten)
         proceed(walk, COARSE_STEPS, meter, enough)
         candidates.append(walk.best)
         if walk.best_peak <= enough or meter.late:
             break
-    return best_place(core, candidates)
+    return best_place(level, candidates)
 
 
 def _search_fine(
-    core: _core.Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
     """Improve the placement of a coarser level, unit by unit."""
     seed, steps = int(rng.integers(2**62)), EFFORT * len(place)
     if meter.late:
         return place
     walk = _core.Walk(
-        core, place, seed, steps, mix=FINE_MIX, slack=USUAL_SLACK, heat=GENTLE, sweep=True
+        level.compiled,
+        place,
+        seed,
+        steps,
+        mix=FINE_MIX,
+        slack=USUAL_SLACK,
+        heat=GENTLE,
+        sweep=True,
     )
     proceed(walk, steps, meter, enough)
     return walk.best
 
 
 def _coarsened(
-    units: Units, place: Ints, rng: np.random.Generator, meter: Meter
-) -> tuple[list[Units], list[Ints], Ints]:
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter
+) -> tuple[list[Level], list[Ints], Ints]:
     """Levels from fine to coarse, groups that map each to the next, and the coarsest placement."""
-    levels, groups = [units], list[Ints]()
-    goal = COARSEST_PER_DEVICE * len(units.level.device_type)
+    levels, groups = [level], list[Ints]()
+    goal = COARSEST_PER_DEVICE * len(level.device_type)
     while (n := len(place)) > goal and not meter.late:
-        order, core = rng.permutation(n), levels[-1].core
-        group, n_groups = core.heavy_groups(place, order, 4.0 / goal, meter.remaining)
+        fine, order = levels[-1], rng.permutation(n)
+        group, n_groups = fine.compiled.heavy_groups(place, order, 4.0 / goal, meter.remaining)
         if n_groups > LEAST_SHRINK * n:
             break
-        levels.append(levels[-1].contracted(group, n_groups))
+        levels.append(contracted(fine, group, n_groups))
         groups.append(group)
         at = np.empty(n_groups, np.int32)
         at[group] = place

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from streamsim import _core
-from streamsim.jit import inlined_kernel
 
-from streamplace.model.arrays import TIE, Ints, Words
+from streamplace.model.arrays import TIE, Ints
 from streamplace.model.coarsening import Level
 from streamplace.model.placement import Placement
 from streamplace.model.placement_rules import PlacementRules
@@ -30,40 +29,11 @@ def scrambled(seed: int) -> int:
     return (x ^ (x >> 31)) | 1
 
 
-@inlined_kernel
-def accepted(random: Words, gain: float, temperature: float) -> bool:
-    """Whether annealing accepts a step that raises the energy by ``gain``."""
-    return gain <= 0 or uniform(random) < np.exp(-gain / temperature)
-
-
-@inlined_kernel
-def draw(random: Words) -> np.uint64:
-    """Next number of xorshift64."""
-    x = random[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    random[0] = x
-    return x
-
-
-@inlined_kernel
-def uniform(random: Words) -> float:
-    """Random number in [0, 1)."""
-    return float(draw(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-@inlined_kernel
-def choose(random: Words, n: int) -> int:
-    """Random integer in 0 … n - 1."""
-    return int(np.int64(((draw(random) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)))
-
-
 def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> Ints:
     """Device of every unit in the best of ``start`` and a few obvious placements."""
     rules, starts = problem.rules, places_of(problem, start)
     places = obvious_places(level) if rules is None else _legal_places(level, rules)
-    return best_place(_core.Level(level), starts + places)
+    return best_place(level, starts + places)
 
 
 def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
@@ -71,15 +41,15 @@ def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
     return [placement.index[problem.first_operator] for placement in placements]
 
 
-def peak_of(level: _core.Level, place: Ints) -> float:
+def peak_of(level: Level, place: Ints) -> float:
     """Load of the fullest resource or single core under a placement of the units."""
-    return float(level.peaks(place[None])[0])
+    return float(level.compiled.peaks(place[None])[0])
 
 
-def best_place(level: _core.Level, candidates: Sequence[Ints]) -> Ints:
+def best_place(level: Level, candidates: Sequence[Ints]) -> Ints:
     """Return the first candidate with the lowest peak."""
     places = np.array(candidates, np.int32)
-    best: Ints = places[level.peaks(places).argmin()]
+    best: Ints = places[level.compiled.peaks(places).argmin()]
     return best
 
 

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim import _core
+from streamsim._core import group_by
 from streamsim.equation import link_loads
 from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.platform import Platform
-from streamsim.topology import group_by
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.keep_apart import rival_columns
@@ -45,6 +45,9 @@ class Units(_Columns):
     def compiled(self) -> _core.Units:
         """The core's copy of the arrays, made and checked at the first use."""
         return _core.Units(self)
+
+    def __getstate__(self) -> None:
+        """Leave the core's copy out of pickles."""
 
     @property
     def n_units(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from streamsim.canonical import canonical
+from streamsim._core import canonical
 from torch import Tensor
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined, packed

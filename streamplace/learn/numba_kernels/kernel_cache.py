@@ -29,7 +29,7 @@ from numba import config
 
 ROOT: Final = 0
 LOCATORS: Final = (
-    "streamsim.kernel_cache.Folder,UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator"
+    f"{__name__}.Folder,UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator"
 )
 """Names by which numba finds `Folder`, and for its own functions the usual ones."""
 Constant = bool | int | float | str | np.generic
