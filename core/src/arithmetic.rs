@@ -21,6 +21,9 @@ const LANES: usize = 8;
 #[inline]
 #[must_use]
 pub fn largest(floor: f64, values: &[f64]) -> f64 {
+    if values.len() < LANES {
+        return values.iter().fold(floor, |top, &value| max(top, value));
+    }
     largest_of(floor, values.iter().copied())
 }
 
@@ -28,9 +31,6 @@ pub fn largest(floor: f64, values: &[f64]) -> f64 {
 #[inline(always)]
 #[must_use]
 pub fn largest_of(floor: f64, values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    if values.len() < LANES {
-        return values.fold(floor, max);
-    }
     let mut lanes = [floor; LANES];
     let mut values = values;
     for _ in 0..values.len() / LANES {

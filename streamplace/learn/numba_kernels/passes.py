@@ -24,7 +24,7 @@ import numpy as np
 from streamsim.arrays import Records
 
 from streamplace.learn.numba_kernels.jit import borrowing_kernel, inlined_kernel
-from streamplace.learn.numba_kernels.tasks import Tasks
+from streamplace.learn.numba_kernels.tasks import TaskColumns
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem
 
@@ -68,7 +68,7 @@ class PassTimes(NamedTuple):
     of_bytes: Floats  # [M] overhead at both ends for bytes
 
 
-class State(NamedTuple):
+class PassState(NamedTuple):
     """Buffers of one pass, which allocates nothing while it runs."""
 
     operators: Records  # [N] of PROGRESS
@@ -90,18 +90,18 @@ def pass_times(problem: Problem) -> PassTimes:
     )
 
 
-def new_state(tasks: Tasks) -> State:
+def new_state(tasks: TaskColumns) -> PassState:
     """Allocate buffers for a pass."""
     n, devices = tasks.n_tasks, np.zeros(len(tasks.latency), SERVER)
     devices["free"], devices["head"] = np.diff(tasks.core_start), -1
     ring = np.empty(1 << (2 * n).bit_length(), np.int64)
-    return State(
+    return PassState(
         np.empty(n, PROGRESS), devices, np.empty(2 * n, LATER), ring, np.zeros(5, np.int64)
     )
 
 
 @borrowing_kernel
-def run(tasks: Tasks, times: PassTimes, place: Ints, state: State) -> float:
+def run(tasks: TaskColumns, times: PassTimes, place: Ints, state: PassState) -> float:
     """Simulate one pass and return its makespan; the times of operators are in ``state``."""
     _begin(tasks, place, state)
     now = 0.0
@@ -116,7 +116,7 @@ def run(tasks: Tasks, times: PassTimes, place: Ints, state: State) -> float:
 
 
 @inlined_kernel
-def _begin(tasks: Tasks, place: Ints, state: State) -> None:
+def _begin(tasks: TaskColumns, place: Ints, state: PassState) -> None:
     """Initialise operators; those without inputs arrive now, before all other events."""
     state.counters[NUMBER] = len(place)
     for v in range(len(place)):
@@ -131,7 +131,7 @@ def _begin(tasks: Tasks, place: Ints, state: State) -> None:
 
 
 @inlined_kernel
-def _next_event(state: State, now: float) -> tuple[int, bool]:
+def _next_event(state: PassState, now: float) -> tuple[int, bool]:
     """Next event of this instant, -1 if it is over; and whether it is alone at the instant."""
     if state.counters[ALONE] > 0:
         state.counters[ALONE] -= 1
@@ -148,7 +148,13 @@ def _next_event(state: State, now: float) -> tuple[int, bool]:
 
 @inlined_kernel
 def _step(
-    tasks: Tasks, times: PassTimes, place: Ints, state: State, now: float, event: int, alone: bool
+    tasks: TaskColumns,
+    times: PassTimes,
+    place: Ints,
+    state: PassState,
+    now: float,
+    event: int,
+    alone: bool,
 ) -> None:
     """Carry out one event; immediate consequences are events, unless this one is alone."""
     kind, v = event & ~INDEX_MASK, event & INDEX_MASK
@@ -170,7 +176,7 @@ def _step(
 
 
 @inlined_kernel
-def _gets_core(place: Ints, state: State, kind: int, v: int, alone: bool) -> int:
+def _gets_core(place: Ints, state: PassState, kind: int, v: int, alone: bool) -> int:
     """Operator that gets a core through this event, -1 if there is none."""
     if kind == GRANTED:
         return v
@@ -184,7 +190,7 @@ def _gets_core(place: Ints, state: State, kind: int, v: int, alone: bool) -> int
 
 
 @inlined_kernel
-def _offer(state: State, d: int, v: int) -> int:
+def _offer(state: PassState, d: int, v: int) -> int:
     """Give a ready operator a core and return it, or put it into its device's queue (-1)."""
     device = state.devices[d]
     if device.free > 0:
@@ -200,7 +206,7 @@ def _offer(state: State, d: int, v: int) -> int:
 
 
 @inlined_kernel
-def _release(state: State, d: int) -> int:
+def _release(state: PassState, d: int) -> int:
     """Free a core of device d; return the operator that takes it over at once, or -1."""
     device = state.devices[d]
     v: int = device.head
@@ -212,7 +218,9 @@ def _release(state: State, d: int) -> int:
 
 
 @inlined_kernel
-def _send(tasks: Tasks, times: PassTimes, place: Ints, state: State, now: float, v: int) -> None:
+def _send(
+    tasks: TaskColumns, times: PassTimes, place: Ints, state: PassState, now: float, v: int
+) -> None:
     """Schedule the arrival of every output stream of v."""
     a = place[v]
     for e in range(tasks.out_start[v], tasks.out_end[v]):
@@ -225,7 +233,7 @@ def _send(tasks: Tasks, times: PassTimes, place: Ints, state: State, now: float,
 
 
 @inlined_kernel
-def _arrive(tasks: Tasks, state: State, e: int, now: float, time: float) -> None:
+def _arrive(tasks: TaskColumns, state: PassState, e: int, now: float, time: float) -> None:
     """Schedule the arrival of stream e; as the last input, it makes its operator ready."""
     v = tasks.target[e]
     target = state.operators[v]
@@ -244,7 +252,7 @@ def _arrive(tasks: Tasks, state: State, e: int, now: float, time: float) -> None
 
 
 @inlined_kernel
-def _arrivals_alone(state: State) -> int:
+def _arrivals_alone(state: PassState) -> int:
     """Number of events of this instant if all are arrivals, which may run at once; else 0."""
     for i in range(state.counters[PRESENT]):
         at = (state.counters[OLDEST] + i) & (len(state.now) - 1)
@@ -255,7 +263,7 @@ def _arrivals_alone(state: State) -> int:
 
 
 @inlined_kernel
-def _number(state: State) -> int:
+def _number(state: PassState) -> int:
     """Return the next number of an event."""
     state.counters[NUMBER] += 1
     latest: int = state.counters[NUMBER]
@@ -263,7 +271,7 @@ def _number(state: State) -> int:
 
 
 @inlined_kernel
-def _push(state: State, now: float, time: float, event: int) -> None:
+def _push(state: PassState, now: float, time: float, event: int) -> None:
     """Schedule an event now or later."""
     if time > now:
         _push_later(state, time, _number(state), event)
@@ -272,7 +280,7 @@ def _push(state: State, now: float, time: float, event: int) -> None:
 
 
 @inlined_kernel
-def _push_now(state: State, event: int) -> None:
+def _push_now(state: PassState, event: int) -> None:
     """Append an event of this instant."""
     at = (state.counters[OLDEST] + state.counters[PRESENT]) & (len(state.now) - 1)
     state.now[at] = event
@@ -280,7 +288,7 @@ def _push_now(state: State, event: int) -> None:
 
 
 @inlined_kernel
-def _pop_now(state: State) -> int:
+def _pop_now(state: PassState) -> int:
     """Remove and return the oldest event of this instant."""
     event: int = state.now[state.counters[OLDEST]]
     state.counters[OLDEST] = (state.counters[OLDEST] + 1) & (len(state.now) - 1)
@@ -289,7 +297,7 @@ def _pop_now(state: State) -> int:
 
 
 @inlined_kernel
-def _push_later(state: State, time: float, ticket: int, event: int) -> None:
+def _push_later(state: PassState, time: float, ticket: int, event: int) -> None:
     """Insert an event into the heap."""
     entry = (ticket << EVENT_BITS) | event
     heap = state.heap
@@ -305,7 +313,7 @@ def _push_later(state: State, time: float, ticket: int, event: int) -> None:
 
 
 @inlined_kernel
-def _pop_later(state: State) -> int:
+def _pop_later(state: PassState) -> int:
     """Remove and return the first event of the heap."""
     heap = state.heap
     first: int = heap[0].entry & EVENT_MASK

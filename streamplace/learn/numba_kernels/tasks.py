@@ -9,7 +9,7 @@ from streamplace.model.problem import Problem
 from streamplace.scheduling.tasks import tasks_of as scheduling_tasks_of
 
 
-class Tasks(NamedTuple):
+class TaskColumns(NamedTuple):
     """Columns of `streamplace.scheduling.tasks.Tasks`."""
 
     work: Floats  # [N, D] seconds, infinite where a task may not run
@@ -39,14 +39,14 @@ class Tasks(NamedTuple):
         return len(self.work)
 
 
-def tasks_of(problem: Problem) -> Tasks:
+def tasks_of(problem: Problem) -> TaskColumns:
     """Tasks of a problem under its rules."""
     compiled = scheduling_tasks_of(problem)
-    return Tasks(*(getattr(compiled, name) for name in Tasks._fields))
+    return TaskColumns(*(getattr(compiled, name) for name in TaskColumns._fields))
 
 
 @inlined_kernel
-def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
+def transfer(tasks: TaskColumns, e: int, a: int, b: int) -> float:
     """Transfer time of stream e from device a to device b, in seconds."""
     if a == b:
         return 0.0
@@ -55,7 +55,7 @@ def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
 
 
 @inlined_kernel
-def free_core(tasks: Tasks, free: Floats, a: int) -> int:
+def free_core(tasks: TaskColumns, free: Floats, a: int) -> int:
     """Core of device a that is free first; ``free`` [K] is when each core is free."""
     c = tasks.core_start[a]
     for other in range(c + 1, tasks.core_start[a + 1]):
@@ -65,7 +65,7 @@ def free_core(tasks: Tasks, free: Floats, a: int) -> int:
 
 
 @borrowing_kernel
-def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> None:
+def find_open(tasks: TaskColumns, home: Ints, used: Floats, u: int, may: Bools) -> None:
     """Find the devices open to unit u: its home, or else all with enough memory and no rival.
 
     Whether its tasks may run there at all shows in their work, which is then finite.
@@ -82,7 +82,7 @@ def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> Non
 
 
 @borrowing_kernel
-def give_home(tasks: Tasks, home: Ints, used: Floats, u: int, a: int) -> None:
+def give_home(tasks: TaskColumns, home: Ints, used: Floats, u: int, a: int) -> None:
     """Make device a the home of unit u, if it has none yet, and take the unit's memory there."""
     if home[u] < 0:
         home[u] = a

@@ -42,7 +42,7 @@ from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode, Impro
 from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
 from streamplace.learn.numba_kernels.arrays import copy_row, copy_rows
 from streamplace.learn.numba_kernels.jit import borrowing_kernel, kernel
-from streamplace.learn.numba_kernels.passes import State, new_state, run
+from streamplace.learn.numba_kernels.passes import PassState, new_state, run
 from streamplace.learn.numba_kernels.policies import drawn_open, product
 from streamplace.learn.numba_kernels.tasks import transfer
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
@@ -84,7 +84,7 @@ def first_criticality(graph: NodeGraph) -> Floats:
 
 
 @borrowing_kernel
-def update_criticality(graph: NodeGraph, state: State, criticality: Floats) -> None:
+def update_criticality(graph: NodeGraph, state: PassState, criticality: Floats) -> None:
     """Move the criticality of streams towards the critical path of the last simulation."""
     v = 0
     for u in range(graph.tasks.work.shape[0]):
@@ -107,7 +107,7 @@ def measure(
     graph: NodeGraph,
     place: Ints,
     device: Ints,
-    state: State,
+    state: PassState,
     criticality: Floats,
     features: NodeFeatures,
 ) -> None:
@@ -137,7 +137,7 @@ def measure(
 
 
 @borrowing_kernel
-def _potential(graph: NodeGraph, place: Ints, state: State, v: int, d: int) -> float:
+def _potential(graph: NodeGraph, place: Ints, state: PassState, v: int, d: int) -> float:
     """Start-time potential of task v on device d; of a task alone, on the best of its devices."""
     if graph.tasks.in_start[v] == graph.tasks.in_start[v + 1]:
         return 0.0
@@ -152,7 +152,7 @@ def _potential(graph: NodeGraph, place: Ints, state: State, v: int, d: int) -> f
 
 
 @borrowing_kernel
-def earliest(graph: NodeGraph, place: Ints, state: State, v: int, d: int) -> float:
+def earliest(graph: NodeGraph, place: Ints, state: PassState, v: int, d: int) -> float:
     """Time at which all inputs of task v would be on device d, with all other tasks fixed."""
     ready = 0.0
     for i in range(graph.tasks.in_start[v], graph.tasks.in_start[v + 1]):
@@ -314,7 +314,7 @@ class StepState(NamedTuple):
     device: Ints  # [H] of every node
     criticality: Floats  # [E]
     counters: Longs  # [3] by the names above
-    state: State
+    state: PassState
     features: NodeFeatures
 
 

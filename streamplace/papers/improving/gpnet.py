@@ -24,7 +24,7 @@ from streamplace.learn.model_weights import LinearMap
 from streamplace.learn.numba_kernels.jit import borrowing_kernel, kernel
 from streamplace.learn.numba_kernels.passes import PassTimes, pass_times
 from streamplace.learn.numba_kernels.policies import product
-from streamplace.learn.numba_kernels.tasks import Tasks, tasks_of
+from streamplace.learn.numba_kernels.tasks import TaskColumns, tasks_of
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.devices import SLACK
 from streamplace.model.problem import Problem
@@ -39,7 +39,7 @@ class NodeGraph(NamedTuple):
     If ``pairs`` is false there is one node per task, which represents it on its present device.
     """
 
-    tasks: Tasks
+    tasks: TaskColumns
     times: PassTimes
     pairs: bool
     compute: Floats  # [N] mean seconds over the devices
@@ -144,7 +144,7 @@ def scale(table: Singles) -> None:
 
 
 @kernel
-def memory_used(tasks: Tasks, place: Ints) -> Floats:
+def memory_used(tasks: TaskColumns, place: Ints) -> Floats:
     """Bytes in use on every device, [0] where memory does not limit."""
     used = np.zeros(len(tasks.room))
     for u in range(len(tasks.memory)):
@@ -153,7 +153,7 @@ def memory_used(tasks: Tasks, place: Ints) -> Floats:
 
 
 @borrowing_kernel
-def may(tasks: Tasks, place: Ints, used: Floats, u: int, d: int) -> bool:
+def may(tasks: TaskColumns, place: Ints, used: Floats, u: int, d: int) -> bool:
     """Whether unit u may move to device d, with all others fixed."""
     first = tasks.members[tasks.member_start[u]]
     if tasks.work[first, d] == np.inf:
@@ -167,7 +167,7 @@ def may(tasks: Tasks, place: Ints, used: Floats, u: int, d: int) -> bool:
 
 
 @borrowing_kernel
-def put(tasks: Tasks, place: Ints, v: int, d: int) -> None:
+def put(tasks: TaskColumns, place: Ints, v: int, d: int) -> None:
     """Move task v to device d, with the tasks colocated with it."""
     unit = tasks.unit[v]
     for i in range(tasks.member_start[unit], tasks.member_start[unit + 1]):

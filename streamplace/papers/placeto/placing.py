@@ -26,7 +26,7 @@ from streamplace.learn.improver import Agent, Episode, Improver
 from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
 from streamplace.learn.numba_kernels.arrays import copy_row, copy_rows
 from streamplace.learn.numba_kernels.jit import kernel
-from streamplace.learn.numba_kernels.passes import State, new_state, run
+from streamplace.learn.numba_kernels.passes import PassState, new_state, run
 from streamplace.learn.numba_kernels.policies import drawn_open, product
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
@@ -143,7 +143,7 @@ class Visit(NamedTuple):
 
     place: Ints  # [N]
     counters: Longs  # [1] visits so far
-    state: State
+    state: PassState
     features: NodeFeatures
 
 

@@ -9,7 +9,7 @@ from streamsim.passes import GIPH, schedule
 from streamplace.learn.numba_kernels.arrays import group_by
 from streamplace.learn.numba_kernels.jit import kernel
 from streamplace.learn.numba_kernels.passes import new_state, pass_times, run
-from streamplace.learn.numba_kernels.tasks import Tasks, tasks_of
+from streamplace.learn.numba_kernels.tasks import TaskColumns, tasks_of
 from streamplace.model import Cluster, Problem
 from streamplace.model.problem import random_placements
 from streamplace.scheduling import tasks as scheduling
@@ -40,7 +40,7 @@ def test_positions_are_grouped_by_key():
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_tasks_have_the_columns_of_the_schedulers(problem):
     tasks, theirs = tasks_of(problem), scheduling.tasks_of(problem)
-    for name in Tasks._fields:
+    for name in TaskColumns._fields:
         assert np.array_equal(getattr(tasks, name), getattr(theirs, name)), name
 
 
