@@ -109,7 +109,10 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     A group has the rules of its units: merge only units with equal rules, or set the rules
     afterwards.
     """
-    return level._replace(**_core.Level(level).contracted(group, n_groups)[1])
+    compiled, columns = level.compiled.contracted(group, n_groups)
+    coarser = level._replace(**columns)
+    vars(coarser)["compiled"] = compiled
+    return coarser
 
 
 def _ruled(level: Level, rules: "PlacementRules") -> Level:
