@@ -179,9 +179,7 @@ def pattern_words(
     A word has the count of each kind, shifted by so many bits [K]. The hub is the last kind.
     """
 
-def windows_below(
-    tasks: Tasks, cut: float, remaining: Remaining
-) -> tuple[Floats, Floats, Floats]:
+def windows_below(tasks: Tasks, cut: float, remaining: Remaining) -> tuple[Floats, Floats, Floats]:
     """Earliest starts, least seconds after, and work of tasks on devices, [N, D] each.
 
     Devices are excluded, and their work is infinite, where a pass would not be below the cut.

@@ -110,9 +110,9 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     afterwards.
     """
     compiled, columns = level.compiled.contracted(group, n_groups)
-    coarser = level._replace(**columns)
-    vars(coarser)["compiled"] = compiled
-    return coarser
+    coarse = level._replace(**columns)
+    vars(coarse)["compiled"] = compiled  # which the core has anyway
+    return coarse
 
 
 def _ruled(level: Level, rules: "PlacementRules") -> Level:

@@ -1,11 +1,7 @@
 """List scheduling with insertion: maps each task in turn to the core where it finishes earliest.
 
-The idle times of a core are a list of gaps, the last of which has no end. Gaps too short for any
-task are dropped, so that the lists stay short, and the first gap that ends late enough is found by
-bisection: a million tasks take seconds. A task without cost also fits between two tasks without a
-gap: if there are such tasks, the times at which one task follows another are in their own list.
-
-`latest_starts` gives the slack of a schedule.
+A task may start in a gap between two tasks of a core, and one without cost also where there is no
+gap. `latest_starts` gives the slack of a schedule.
 """
 
 from typing import NamedTuple

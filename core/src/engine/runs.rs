@@ -102,8 +102,7 @@ pub fn simulate_logged(
 ) -> Result<(), Stopped> {
     let mut run = Run::new(instance, wiring, placement)?.stamped()?;
     for tick in 0..wiring.settings.ticks {
-        watch.count(run.steps())?;
-        run.tick(tick);
+        run.tick(tick, watch)?;
         run.write(tick, log);
         run.totals.clear();
         run.ages.delay.fill([0.0; 2]);
@@ -126,13 +125,12 @@ impl Run<'_, NoAges> {
         let (mut since, mut tick, mut repeating) = (None, 0, None);
         let mut snapshot = Snapshot::new(&self.state, &self.totals)?;
         while tick < settings.ticks {
-            watch.count(self.steps())?;
             if tick == settings.warm_ticks {
                 self.totals.clear();
                 self.state.write_held(opening);
                 since = None;
             }
-            self.tick(tick);
+            self.tick(tick, watch)?;
             tick += 1;
             if !jump || tick <= settings.constant_from {
                 continue;

@@ -102,7 +102,8 @@ impl Cores {
     /// Cores for an amount of CPU, that of `count` cores.
     fn new(held: f64, count: f64) -> Self {
         let count = max(count, 1.0);
-        Self { count: count as usize, free: vec![], stretch: count / max(held, 1e-300) }
+        let stretch = count / max(held, 1e-300);
+        Self { count: (count as usize).max(1), free: vec![], stretch }
     }
 
     /// Take the core that is free first, for some core seconds; return when.

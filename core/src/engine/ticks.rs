@@ -1,10 +1,10 @@
 //! Ticks: how devices spend CPU, slice by slice, before the network moves bytes.
 
-use super::Stopped;
 use super::plan::Plan;
 use super::state::{Outcome, State, Totals};
 use super::tuple_ages::{Ages, NoAges, Stamps};
 use super::wiring::{Policy, Wiring};
+use super::{Stopped, Watch};
 use crate::arithmetic::{max, min};
 use crate::instance::{Id, Instance};
 
@@ -34,14 +34,8 @@ impl<'a> Run<'a, NoAges> {
 }
 
 impl<A: Ages> Run<'_, A> {
-    /// Turns of operators and streams in a tick.
-    pub fn steps(&self) -> usize {
-        let turns = self.plan.operators.len() + self.plan.streams.len() + 1;
-        turns.saturating_mul(self.wiring.settings.iterations)
-    }
-
     /// Generate tuples and spend CPU slice by slice, then let the network move bytes.
-    pub fn tick(&mut self, tick: usize) {
+    pub fn tick(&mut self, tick: usize, watch: &mut Watch<'_>) -> Result<(), Stopped> {
         let (m, used) = (self.plan.streams.len(), self.plan.used);
         for i in 0..self.wiring.settings.iterations {
             let slice = tick * self.wiring.settings.iterations + i;
@@ -52,10 +46,11 @@ impl<A: Ages> Run<'_, A> {
                 self.state.served.fill(0.0);
             }
             for k in 0..used {
-                self.spend(k, slice);
+                self.spend(k, slice, watch)?;
             }
         }
         self.transmit(tick);
+        watch.count(m)
     }
 
     /// Spend the budget of the k-th device in rounds of turns.
@@ -63,7 +58,7 @@ impl<A: Ages> Run<'_, A> {
     /// In the first round every operator may use its share. Fixed shares end there. The dynamic
     /// policy divides the rest equally among the operators that ran out of CPU, round after round,
     /// until the budget is used up or nothing moves. Operators that cannot do anything are skipped.
-    fn spend(&mut self, k: usize, slice: usize) {
+    fn spend(&mut self, k: usize, slice: usize, watch: &mut Watch<'_>) -> Result<(), Stopped> {
         let turns = self.plan.turns_of(k);
         let mut budget = self.plan.budget[k];
         let tolerance = 1e-12 * budget;
@@ -73,6 +68,7 @@ impl<A: Ages> Run<'_, A> {
             self.state.turn[v as usize] = Outcome::Capped;
         }
         loop {
+            watch.count(turns.len())?;
             let (mut moved, mut capped, mut blocked) = (0.0, 0, 0);
             for i in turns.clone() {
                 let v = self.plan.turns[i] as usize;
@@ -99,5 +95,6 @@ impl<A: Ages> Run<'_, A> {
             share = Some(budget / capped.max(1) as f64);
         }
         self.totals.busy[k] += self.plan.budget[k] - budget + self.plan.constant[k];
+        Ok(())
     }
 }

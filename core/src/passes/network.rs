@@ -23,7 +23,7 @@ use crate::instance::{Id, NONE};
 const TIE: f64 = 1e-12;
 
 /// A transfer, or a further stream that it serves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Transfer {
     /// seconds that it occupies its channel; −1 if not the first stream
     held: f64,
@@ -36,15 +36,16 @@ struct Transfer {
 }
 
 /// How a transfer that shares the network changes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Change {
+    #[default]
+    None,
     Rises,
     Stops,
-    None,
 }
 
 /// A transfer that shares the network.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     /// fraction still to be sent
     left: f64,
@@ -58,7 +59,7 @@ struct Flow {
 }
 
 /// Latest transfer of the output that is being posted, by receiving device.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Receiver {
     stamp: u64,
     leader: Id,
@@ -66,14 +67,14 @@ struct Receiver {
 }
 
 /// A bus or link that serves in turn: the time at which it is free, and the run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     until: f64,
     run: u64,
 }
 
 /// A link or network card that transfers share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Channel {
     /// fraction used by stopped transfers
     used: f64,
@@ -82,7 +83,7 @@ struct Channel {
 }
 
 /// Transfers of a network with contention.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Transfers {
     /// [M]
     streams: Vec<Transfer>,
@@ -120,25 +121,17 @@ impl Transfers {
         let contended = network != Network::Free;
         let shared = network == Network::Shared;
         let in_turn = matches!(network, Network::Sender | Network::Link);
-        let transfer = Transfer { held: 0.0, posted: 0, together: NONE, next: NONE };
-        let uses = [(0, 0.0); 3];
-        let flow = Flow { left: 0.0, share: 0.0, due: 0.0, uses, change: Change::None };
         Self {
-            streams: vec![transfer; size(contended, m)],
-            receivers: vec![Receiver { stamp: 0, leader: NONE, newest: NONE }; size(contended, d)],
-            turns: vec![Turn { until: 0.0, run: 0 }; size(in_turn, d * d)],
+            streams: vec![Transfer::default(); size(contended, m)],
+            receivers: vec![Receiver::default(); size(contended, d)],
+            turns: vec![Turn::default(); size(in_turn, d * d)],
             busy: vec![false; size(network == Network::Port, 2 * d)],
-            channels: vec![Channel { used: 0.0, rising: 0.0 }; size(shared, d * d + 2 * d)],
-            flows: vec![flow; size(shared, m)],
-            active: vec![],
-            run: 0,
-            stamp: 0,
+            channels: vec![Channel::default(); size(shared, d * d + 2 * d)],
+            flows: vec![Flow::default(); size(shared, m)],
             head: NONE,
             tail: NONE,
-            is_unsettled: false,
-            last: 0.0,
             due: f64::INFINITY,
-            freed: 0.0,
+            ..Self::default()
         }
     }
 
@@ -392,8 +385,7 @@ impl Run<'_> {
             return;
         }
         let uses = self.uses(transfer);
-        self.net.flows[transfer] =
-            Flow { left: 1.0, share: 0.0, due: f64::INFINITY, uses, change: Change::None };
+        self.net.flows[transfer] = Flow { left: 1.0, due: f64::INFINITY, uses, ..Flow::default() };
         self.net.active.push(transfer as Id);
         self.net.is_unsettled = true;
     }

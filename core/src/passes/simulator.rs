@@ -25,7 +25,7 @@ use super::events::{
 };
 use super::state::{Journey, Network, Progress, Queue, Rules, Run, State};
 use crate::arithmetic::max;
-use crate::instance::{Id, NONE};
+use crate::instance::Id;
 
 /// Factors of times.
 #[derive(Clone, Copy, Debug)]
@@ -160,19 +160,13 @@ impl Run<'_> {
         let rows = self.operators.iter_mut().zip(self.senders).zip(inputs);
         for (v, ((operator, sender), ((&device, priority), factor))) in rows.enumerate() {
             *operator = Progress {
-                ready: 0.0,
-                start: 0.0,
-                finish: 0.0,
                 work: one_pass.work_on(v, device as usize) * factor,
                 key: -priority,
                 tie: v as u64,
                 number: v as u32,
-                producer: 0,
                 waiting: sender.inputs,
                 device,
-                next: NONE,
-                child: NONE,
-                is_ready: false,
+                ..Progress::default()
             };
             if sender.inputs == 0 {
                 self.events.push_now(ARRIVED | v as u32);
@@ -313,6 +307,7 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instance::NONE;
     use crate::passes::compiled::{Device, Link, Operator, Stream};
     use crate::table::Table;
 

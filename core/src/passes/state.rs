@@ -46,7 +46,7 @@ pub struct Rules {
 }
 
 /// Progress of an operator.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// arrival of its last input
     pub ready: f64,
@@ -74,7 +74,7 @@ pub struct Progress {
 }
 
 /// Times of a stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Journey {
     pub departure: f64,
     pub arrival: f64,
@@ -111,31 +111,15 @@ pub struct State {
 impl State {
     /// Idle devices.
     pub fn new(one_pass: &Pass, network: Network) -> Self {
-        let idle = Progress {
-            ready: 0.0,
-            start: 0.0,
-            finish: 0.0,
-            work: 0.0,
-            key: 0.0,
-            tie: 0,
-            number: 0,
-            producer: 0,
-            waiting: 0,
-            device: 0,
-            next: NONE,
-            child: NONE,
-            is_ready: false,
-        };
         let server = |device: &Device| Server {
             free: device.cores,
             head: NONE,
             tail: NONE,
             is_touched: false,
         };
-        let home = Journey { departure: 0.0, arrival: 0.0 };
         Self {
-            operators: vec![idle; one_pass.operators.len()],
-            streams: vec![home; one_pass.streams.len()],
+            operators: vec![Progress::default(); one_pass.operators.len()],
+            streams: vec![Journey::default(); one_pass.streams.len()],
             devices: one_pass.devices.iter().map(server).collect(),
             touched: vec![],
             events: Events::default(),

@@ -24,7 +24,7 @@ pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<us
     }
     let borrowed = array.readonly();
     let values = match borrowed.as_slice() {
-        Ok(slice) if array.is_c_contiguous() => slice.to_vec(),
+        Ok(slice) if array.is_c_contiguous() => slice.to_vec(), // slices can be in any order
         _ => borrowed.as_array().iter().copied().collect(),
     };
     Ok((array.shape().to_vec(), values))

@@ -134,7 +134,10 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Wiring of an object that has the columns of `streamsim.engine.wiring.Wiring`.
 fn read(instance: &Instance, wiring: &Bound<'_, PyAny>) -> PyResult<Wiring> {
     let of = Columns(wiring);
-    let count = |name: &str| wiring.getattr(name)?.extract::<usize>();
+    let count = |name: &str| {
+        let number = wiring.getattr(name)?.extract::<usize>();
+        number.map_err(|_| wrong(format!("{name} is not a whole number of at least 0")))
+    };
     let policy = *[Policy::Dynamic, Policy::Uniform, Policy::Weighted]
         .get(count("policy")?)
         .ok_or_else(|| wrong("there is no such policy"))?;
