@@ -51,8 +51,8 @@ ARMS: Mapping[str, Sequence[str] | None] = {
 }
 """Arm → options of the watch; None is without one."""
 WATCH = ("--apply", "--every", "15", "--settings")
-SETTINGS_FILE = f"least-time = 60\npatience = 5\nmove-price = 30\nlag = {LAG_SECONDS:g}\n"
-"""Options of every watch: a day of 20 minutes is 72 times as fast as a real one."""
+SETTINGS_FILE = f"least-time = 30\npatience = 5\nmove-price = 30\nlag = {LAG_SECONDS:g}\n"
+"""Options of every watch: a day of ten minutes is 144 times as fast as a real one."""
 INTERRUPTED = re.compile(r"interrupted for ([\d.]+) s")
 Row = Mapping[str, Any]
 
@@ -254,7 +254,7 @@ def opened(flink: Flink, jar: Path, folder: Path) -> Iterator[Site]:
 
 
 @click.command()
-@click.option("--seconds", type=click.FloatRange(30), default=200.0, show_default=True)
+@click.option("--seconds", type=click.FloatRange(30), default=75.0, show_default=True)
 @click.option("--arms", help=f"Of {', '.join(ARMS)}.")
 @click.option("--page", is_flag=True, help="Measure nothing, print all tables and draw the day.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=ROOT / "docs")

@@ -3,7 +3,8 @@
 Everything here is part of the protocol of the watched day in docs/results/evidence.md.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ LAG_SECONDS = 10.0
 """Tuples that wait no longer than this are in time."""
 LAST_SECONDS = 30.0
 """A phase is settled if the job was in time for this long at its end."""
+STEP_SECONDS = 5.0
+"""Time for which a rate that swings stays the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Phase:
         Factor of the work of the counting operator.
     is_lost
         Whether a TaskManager that the job uses is killed at its beginning.
+    swing
+        The rate rises and falls by this share of it, as one period of a sine.
     """
 
     name: str
@@ -36,11 +41,14 @@ class Phase:
     share: float = 0.0
     work: float = 1.0
     is_lost: bool = False
+    swing: float = 0.0
 
 
 DAY = (
-    Phase("morning", 0.30),
-    Phase("noon", 0.70),
+    Phase("morning", 0.35),
+    Phase("doubled", 0.70),
+    Phase("halved", 0.35),
+    Phase("a sine", 0.45, swing=0.5),
     Phase("one key is popular", 0.35, share=0.3),
     Phase("an operator is twice as slow", 0.35, work=2.0),
     Phase("a TaskManager is lost", 0.40, is_lost=True),
@@ -119,19 +127,33 @@ class Phases:
     capacity: float
 
     def text(self) -> str:
-        """File that the job reads: a line for each phase, and one after which nothing arrives."""
+        """File that the job reads: a line for each rate, and one after which nothing arrives."""
         lines = [
-            f"{i * self.seconds:g} {phase.rate * self.capacity:g} {phase.share:g} {phase.work:g}"
-            for i, phase in enumerate(self.phases)
+            f"{begin:g} {rate:.6g} {self.at(begin).share:g} {self.at(begin).work:g}"
+            for begin, _, rate in self.rates()
         ]
         return "\n".join([*lines, f"{self.end:g} 0 0 1"])
+
+    def rates(self) -> Iterator[tuple[float, float, float]]:
+        """Beginning, end and tuples/s of every part of the day with one rate."""
+        for i, phase in enumerate(self.phases):
+            step = STEP_SECONDS if phase.swing else self.seconds
+            for begin in np.arange(0.0, self.seconds, step).tolist():
+                end = min(begin + step, self.seconds)
+                angle = math.pi * (begin + end) / self.seconds  # in the middle of the step
+                rate = phase.rate * self.capacity * (1 + phase.swing * math.sin(angle))
+                yield i * self.seconds + begin, i * self.seconds + end, rate
 
     def arrived(self, second: float) -> float:
         """Tuples that have arrived until a second of the day."""
         return sum(
-            phase.rate * self.capacity * min(max(second - i * self.seconds, 0.0), self.seconds)
-            for i, phase in enumerate(self.phases)
+            rate * min(max(second - begin, 0.0), end - begin) for begin, end, rate in self.rates()
         )
+
+    def rate(self, second: float) -> float:
+        """Tuples/s that arrive at a moment; of the last ones after the end."""
+        begun = [rate for begin, _, rate in self.rates() if begin <= max(second, 0.0)]
+        return begun[-1]
 
     def at(self, second: float) -> Phase:
         """The phase at a moment."""
@@ -154,8 +176,10 @@ class Phases:
         for i, phase in enumerate(self.phases):
             start, end = i * self.seconds, (i + 1) * self.seconds
             own = [moment for moment in moments if start <= moment.second < end]
-            most = LAG_SECONDS * phase.rate * self.capacity
-            timely = [moment.waits <= most and moment.machines > 0 for moment in own]
+            timely = [
+                moment.waits <= LAG_SECONDS * self.rate(moment.second) and moment.machines > 0
+                for moment in own
+            ]
             pairs = zip(own, timely, strict=True)
             last = [fine for moment, fine in pairs if moment.second >= end - LAST_SECONDS]
             number = sum(start <= move.second < end for move in moves)

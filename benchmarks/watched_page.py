@@ -83,17 +83,17 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         style = {"label": row["arm"], "linewidth": 1.2, **STYLES[row["arm"]]}
         axes[0].plot([(a.second + b.second) / 120 for a, b in pairs], rates, **style)
         axes[1].step(minutes, [moment.machines for moment in moments], where="post", **style)
-        arrives = [row["capacity"] * phases.at(moment.second).rate for moment in moments]
+        arrives = [phases.rate(moment.second) for moment in moments]
         late = [moment.waits / rate for moment, rate in zip(moments, arrives, strict=True)]
         axes[2].plot(minutes, late, **style)
     for i, phase in enumerate(phases.phases if days else ()):
         begin = i * phases.seconds / 60
-        rate = phases.capacity * phase.rate
-        axes[0].hlines(rate, begin, begin + phases.seconds / 60, color=GREY, linestyle=":")
-        name = textwrap.fill(phase.name, 18)
+        name = textwrap.fill(phase.name, 14)
         axes[0].annotate(name, (begin, 1.02), xycoords=("data", "axes fraction"), fontsize=7)
         for axis in axes:
             axis.axvline(begin, color=GREY, linewidth=0.5)
+    for begin, end, rate in phases.rates() if days else ():
+        axes[0].hlines(rate, begin / 60, end / 60, color=GREY, linestyle=":")
     axes[2].axhline(LAG_SECONDS, color=GREY, linestyle=":")
     for axis, label in zip(axes, ("tuples/s read", "TaskManagers", "seconds late"), strict=True):
         axis.set_ylabel(label)

@@ -14,21 +14,28 @@ def moments(seconds, waits=0.0, machines=2):
 
 def test_tuples_that_wait_too_long_are_not_in_time():
     """At 70 tuples/s, 500 wait for 7 s, and at 10 for 50 s."""
-    results = DAY.results(moments(360, 500.0), [])
+    results = DAY.results(moments(480, 500.0), [])
     in_time = {phase.name: phase.in_time for phase in results}
-    assert (in_time["noon"], in_time["night"]) == (1.0, 0.0)
+    assert (in_time["doubled"], in_time["night"]) == (1.0, 0.0)
 
 
 def test_a_job_that_does_not_run_or_moves_twice_is_not_settled():
-    gone = DAY.results(moments(360, machines=0), [])
+    gone = DAY.results(moments(480, machines=0), [])
     assert not any(phase.is_settled for phase in gone)
     outages = {61.0: 1.0, 90.0: 3.0, 130.0: None}
     moves = [watched_day.Move(at, "move", outage) for at, outage in outages.items()]
-    results = DAY.results(moments(360), moves)
+    results = DAY.results(moments(480), moves)
     settled = [(phase.moves, phase.is_settled) for phase in results[:3]]
     assert settled == [(0, True), (2, False), (1, True)]
     assert watched_day.outage_quantile(moves, 0.5) == 2.0
     assert watched_day.outage_quantile(moves[2:]) is None
+
+
+def test_a_rate_that_swings_brings_as_much_as_its_mean():
+    day = watched_day.Phases([watched_day.Phase("a sine", 0.5, swing=0.5)], 60.0, 100.0)
+    assert day.arrived(60.0) == pytest.approx(3000)
+    assert day.rate(15.0) == pytest.approx(75, abs=1)
+    assert day.rate(45.0) == pytest.approx(25, abs=1)
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ PLACEMENT = frozenset({"assignment", "error"})
 EXPLANATION = frozenset({"verdict", "assumptions", "traceEvents"})
 KEYS = PLACEMENT | {"operators", "graph", "devices", "links"}
 """Fields of which a file of JSON or TOML that streamplace wrote has one, by the command."""
+TABLE = b"operator,pe,device,"
+"""Beginning of a placement as a table, which has no other mark."""
 
 
 class File(click.Path):
@@ -85,10 +87,10 @@ class Output(click.Option):
                 raise SettingError(f"the output file is missing; add -o FILE{names}")
             return
         spare_inputs(path)
-        if self.keys:
-            spare_others(path, keys=self.keys)
         if self.folder is not None:
             check_output(path, is_folder=self.folder)
+        if self.keys:
+            spare_others(path, keys=self.keys)
         if self.suffixes and not is_special(path):
             check_suffix(path, "the file", *self.suffixes)
 
@@ -123,27 +125,29 @@ def spare_inputs(*outputs: Path) -> None:
             raise SettingError(f"-o would overwrite the input {read}; name another file")
 
 
-def spare_others(*outputs: Path, keys: frozenset[str] = KEYS) -> None:
+def spare_others(*outputs: Path, keys: frozenset[str] = KEYS, option: str = "-o") -> None:
     """Raise SettingError if an output is a file that streamplace did not write, by its content."""
     from streamplace.io import files
 
     for path in outputs:
         if files.is_file(path) and not _is_ours(path, keys):
             raise SettingError(
-                f"-o would overwrite {path}, which streamplace did not write; name another file, "
-                "or remove that one"
+                f"{option} would overwrite {path}, which streamplace did not write; name another "
+                "file, or remove that one"
             )
 
 
 def _is_ours(path: Path, keys: frozenset[str]) -> bool:
-    """Whether a file is empty, has the fields or the mark of ours, or has a kind without a mark."""
+    """Whether a file is empty, or has the fields or the mark of what streamplace writes."""
     from streamplace.errors import FormatError
     from streamplace.io import files
     from streamplace.io.placements import fields_of
 
     kind = Path(path.name.removesuffix(".gz")).suffix
-    if kind not in (".html", ".json", ".jsonl", ".pdf", ".png", ".svg", ".toml"):
-        return True
+    if kind == ".jar":
+        from streamplace.engines.flink.program.jars import is_placed
+
+        return is_placed(path)
     try:
         content = files.read_bytes(path)
         if kind == ".toml":
@@ -155,7 +159,7 @@ def _is_ours(path: Path, keys: frozenset[str]) -> bool:
     if kind == ".jsonl":  # whose only line may be incomplete
         line, is_whole, _ = content.partition(b"\n")
         return not is_whole or not keys.isdisjoint(fields_of(line))
-    return not content or b"streamplace" in content
+    return not content or b"streamplace" in content or content.startswith(TABLE)
 
 
 def _same_file(a: Path, b: Path) -> bool:

@@ -15,13 +15,16 @@ from streamplace.cli._output import counted, print_json, print_report, save_json
 from streamplace.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.figure import Figure
 
     from streamplace.evaluate.results import Front, ObjectiveResults
 
-REPORT, TABLE = "report.html", "table.tex"
+RESULTS, TABLE_JSON, TABLE, REPORT = "results.jsonl", "table.json", "table.tex", "report.html"
+FRONT = "pareto.png"
+FIELDS = _options.KEYS | {"objective", "objectives"}
+"""Fields of which table.json and the lines of results.jsonl have one."""
 
 
 @verb(
@@ -46,20 +49,32 @@ def command(data: Path, settings: CompareSettings, as_json: bool, output: Path |
     from streamplace.api.comparing import compared
     from streamplace.io.files import write_text
 
+    if output is not None:
+        _options.spare_others(*_files(settings, output), keys=FIELDS)
     failures, of_split = FailedGraphs(), f" of split {settings.split}" if settings.split else ""
     with resumable(output):
         comparison, n_graphs, reused = compared(settings, data, output, failures)
     if output is not None and reused:
-        say(f"{counted(reused, 'result')} reused from {output / 'results.jsonl'}")
+        say(f"{counted(reused, 'result')} reused from {output / RESULTS}")
     title = f"{data.name}: {counted(n_graphs, 'graph')}{of_split}"
     document, report = comparison.document(), comparison.report()
     if output is not None:
-        save_json(document, output / "table.json")
-        write_text(output / TABLE, comparison.latex())
+        save_json(document, output / TABLE_JSON)
+        write_text(output / TABLE, f"% streamplace compare\n{comparison.latex()}")
         replace(report, title=title).save(output / REPORT)
         _plots(comparison.results, comparison.front, title, output)
     print_json(document) if as_json else print_report(report)
     return failures.status
+
+
+def _files(settings: CompareSettings, output: Path) -> "Iterator[Path]":
+    """Files that a comparison may write; the names of pictures begin with one of objectives."""
+    from streamplace.evaluate.comparison_plots import PLOTS
+
+    yield from (output / name for name in (RESULTS, TABLE_JSON, TABLE, REPORT, FRONT))
+    beginning = "*-" if len(settings.objective) > 1 else ""
+    for name in PLOTS:
+        yield from output.glob(f"{beginning}{name}.png")
 
 
 def _plots(
@@ -73,9 +88,9 @@ def _plots(
         prefix = "" if len(results) == 1 else re.sub(r"[^\w.-]+", "-", result.judge.name) + "-"
         figures |= {f"{prefix}{name}.png": draw(result, title) for name, draw in PLOTS.items()}
     if front is not None:
-        figures["pareto.png"] = draw_front(front, [result.judge for result in results], title)
+        figures[FRONT] = draw_front(front, [result.judge for result in results], title)
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
     for name, figure in drawn.items():
         save(figure, output / name)
     pictures = counted(len(drawn), "picture")
-    say(f"results.jsonl, table.json, {TABLE}, {REPORT}, {pictures} → {output}/")
+    say(f"{RESULTS}, {TABLE_JSON}, {TABLE}, {REPORT}, {pictures} → {output}/")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import AS_JSON, writes
+from streamplace.cli._options import AS_JSON, KEYS, spare_others, writes
 from streamplace.cli._output import print_json, print_line, print_report, progress, say_written
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def command(as_json: bool, output: Path) -> None:
     from streamplace.io.graphs import write_graph
     from streamplace.io.placements import write_placement
 
+    written = ["graph.json", *(f"{name}.json" for name in PLACERS), *DRAWINGS]
+    spare_others(*(output / name for name in (*written, *FILES)), keys=KEYS | {"offers"})
     problem = _problem()
     with progress("placing", len(PLACERS)) as tick:
         results = [place(problem, placer=name) for name in tick.over(PLACERS)]
@@ -109,7 +111,7 @@ def command(as_json: bool, output: Path) -> None:
         print_json(_document(problem, results, output))
     else:
         _print(problem, results, output)
-    say_written(", ".join(["graph.json", *(f"{name}.json" for name in PLACERS), *DRAWINGS]), output)
+    say_written(", ".join(written), output)
 
 
 def _problem() -> "Problem":

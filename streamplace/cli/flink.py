@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 DEPLOYED = "deployment"
 """Attribute of a measured graph that says how the job is deployed."""
+CONFIG_HEAD = "# streamplace flink config: append this to conf/config.yaml of its TaskManager\n"
 
 
 @click.group(
@@ -212,14 +213,15 @@ def config_(settings: ConfigSettings, output: Path) -> None:
     not single subtasks of an operator.
     """
     from streamplace.engines.flink.pin.pinning import cluster_settings
-    from streamplace.io.files import make_folder, write_text
+    from streamplace.io.files import make_folder, write_texts
 
     assert settings.cluster is not None
     layers = settings.layers if settings.layers is not None or settings.subtasks else 0
     files = cluster_settings(settings.cluster.devices.name, settings.room, layers)
+    texts = {output / name: f"{CONFIG_HEAD}{text}" for name, text in files.items()}
+    spare_others(*texts)
     make_folder(output)
-    for name, text in files.items():
-        write_text(output / name, text)
+    write_texts(texts)
     say(f"{len(files)} files → {output}")
 
 
@@ -264,6 +266,8 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     if folder is not None:
         own = rest.resource
         files = reporter_files(own.as_run(rest)) if isinstance(own, FlinkResource) else {}
+        spare_others(*(folder / name for name in files), keys=frozenset(("binaryData", "spec")))
+        spare_others(folder / "graph.json")
     check_output(output, is_folder=bool(files))
     job = only_job(rest, settings.job)
     rest.running_job(job)

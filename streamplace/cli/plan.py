@@ -94,6 +94,7 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
         check_suffix(output, "the figure", *_options.PICTURES, ".html")
     else:
         files = [output / name for name in {*FILES, *SCHEDULE_FILES}]
+        files += [path for name in FILES for path in output.glob(f"plan-*/{name}")]
         _options.spare_inputs(*files)
         _options.spare_others(*files)
 

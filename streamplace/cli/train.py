@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli._command import GroupedCommand
-from streamplace.cli._options import AS_JSON, FILE
+from streamplace.cli._options import AS_JSON, FILE, KEYS, spare_others
 from streamplace.cli._output import counted, print_json, print_line, save_json, say, verbose
 from streamplace.settings.train import TrainSettings
 
 if TYPE_CHECKING:
     from streamplace.training.trained import Trained
+
+WRITTEN = {
+    "best.safetensors": KEYS,
+    "first.safetensors": KEYS,
+    "last.safetensors": KEYS,
+    "history.jsonl": frozenset({"epoch"}),
+    "solutions.jsonl": KEYS,
+    "summary.json": frozenset({"best_epoch"}),
+    "curve.png": KEYS,
+}
+"""Files of a training, with fields of the JSON that is in some of them."""
 
 
 class TrainCommand(GroupedCommand):
@@ -66,6 +77,9 @@ def command(model: str, data: Path, out: Path, settings: TrainSettings, as_json:
     typed = shlex.join(["streamplace", *click.get_current_context().obj])
     with _resumable(typed, out, settings.resume):
         requests = training_requests(settings, model, data, out, typed)
+    for request in requests:
+        for name, fields in WRITTEN.items():
+            spare_others(request.folder / name, keys=fields, option="--out")
     documents, runs = [], []
     for request in requests:
         with _resumable(typed, request.folder, settings.resume):

@@ -77,8 +77,12 @@ def of_payload(graph: StreamGraph) -> Iterator[str]:
 
 
 def _of_graph(graph: StreamGraph) -> Iterator[str]:
-    """Yield long windows and repeated streams of a graph."""
+    """Yield silent sources, long windows and repeated streams of a graph."""
     streams, operators = graph.streams, graph.operators
+    fed = np.bincount(streams.target, minlength=len(operators)) > 0
+    if len(silent := np.flatnonzero(~fed & (operators.rate == 0)).tolist()):
+        whose = [shown(operators.name[v]) for v in silent]
+        yield f"no tuples from {some(whose, separator=', ', most=MOST)}, at rate 0"
     for v, window in sorted(operators.window.items()):
         if window.size > LONG_WINDOW:
             yield f"the window of {shown(operators.name[v])} is {duration(window.size)} long"

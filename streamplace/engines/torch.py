@@ -193,7 +193,7 @@ def as_torch(deployment: Deployment) -> str:
     targets = [f"cuda:{i}" for i in range(len(names))]
     words = shlex.join(f"{name}={to}" for name, to in zip(names, targets, strict=True))
     return SCRIPT.format(
-        title=python_docstring(f"{deployment.title}."),
+        title=python_docstring(f"{deployment.title}, by streamplace."),
         example=python_docstring(words),
         first=python_docstring(repr(next(iter(names)))),
         source=repr(str(deployment.problem.graph.attributes[SOURCE])),

@@ -22,9 +22,11 @@ MAX_RESAMPLED = 2_000
 NORMAL_QUANTILE = 1.959963984540054
 """97.5 % quantile of the standard normal distribution."""
 STUDENT = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706204736, 4.302652730, 3.182446305, 2.776445105, 2.570581836, 2.446911851,
+    2.364624252, 2.306004135, 2.262157163, 2.228138852, 2.200985160, 2.178812830,
+    2.160368656, 2.144786688, 2.131449546, 2.119905299, 2.109815578, 2.100922040,
+    2.093024054, 2.085963447, 2.079613845, 2.073873068, 2.068657610, 2.063898562,
+    2.059538553, 2.055529439, 2.051830516, 2.048407142, 2.045229642, 2.042272456,
 )  # fmt: skip
 """97.5 % quantiles of Student's distribution by degrees of freedom, from one on."""
 BLOCK = 2**20
@@ -157,15 +159,18 @@ def half_interval(values: Floats) -> float:
 def student(freedom: int) -> float:
     """97.5 % quantile of Student's distribution; beyond the table by the series of Fisher (1926).
 
-    >>> student(2), round(student(40), 4), round(student(1000), 4)
-    (4.303, 2.0211, 1.9623)
+    The error is at most 3e-8.
+
+    >>> student(2), round(student(40), 6), round(student(1000), 6)
+    (4.30265273, 2.021075, 1.962339)
     """
     if freedom <= len(STUDENT):
         return STUDENT[freedom - 1]
     z = NORMAL_QUANTILE
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
+    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
+    return z + first / freedom + second / freedom**2 + third / freedom**3 + fourth / freedom**4
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 
-class _Columns(NamedTuple):
+class _LevelColumns(NamedTuple):
     load: Floats  # [U, C] load as a fraction of a device of each type
     core: Floats  # [U, C] largest fraction of one core; [0, C] if no single core can limit
     start: Longs  # [U + 1]
@@ -44,7 +44,7 @@ class _Columns(NamedTuple):
     plain: bool  # whether only devices and links limit
 
 
-class Level(_Columns):
+class Level(_LevelColumns):
     """Units and the streams between them (U units, E pairs seen from both ends, D devices).
 
     The neighbours of unit u are the entries ``start[u]`` to ``start[u + 1]``.

@@ -339,9 +339,10 @@ class StreamGraph(Caching, Pictured):
         )
 
     def _check_sources(self) -> None:
-        fed = self._degree(self.streams.target) > 0
+        fed, sends = (self._degree(ends) > 0 for ends in (self.streams.target, self.streams.source))
         rated = self.operators.rate > 0
-        wrong = np.flatnonzero(fed == rated)
+        is_silent = ~fed & ~rated & sends & rated.any()  # a source, which counts for nothing
+        wrong = np.flatnonzero((fed == rated) & ~is_silent)
         if not len(wrong):
             return
         v = int(wrong[0])

@@ -282,10 +282,10 @@ def _dealing(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ..
     """Numbers of key groups by which the tuples of operators may be distributed; uneven streams."""
     operators, flow = graph.operators, graph.flow
     groups, kinds = operators.max_parallelism.tolist(), graph.streams.partitioning
+    inputs = np.bincount(flow.target, minlength=len(groups))
     dealing: list[set[int]] = [
-        {groups[v]} if operators.rate[v] > 0 else set() for v in range(graph.n_operators)
+        set() if fed else {own} for fed, own in zip(inputs.tolist(), groups, strict=True)
     ]
-    inputs = (operators.rate > 0).astype(np.int64) + np.bincount(flow.target, minlength=len(groups))
     uneven = np.zeros(len(joined), np.bool_)
     for e, (u, v) in enumerate(zip(flow.source.tolist(), flow.target.tolist(), strict=True)):
         uneven[e] = u in operators.window and dealing[u] != {groups[u]}

@@ -164,12 +164,14 @@ def _crossing(demand: Demand, parallelism: Ints, rows: Ints, where: list[Ints]) 
 
 def _placed(row: Ints, partners: Ints) -> Ints:
     """Machine of each subtask of an operator, of which ``row`` counts those on each machine."""
-    place, unplaced = np.full(len(partners), -1, np.int32), row.copy()
-    for m in range(len(unplaced)):
-        chosen = np.flatnonzero(partners == m)[: unplaced[m]]
-        place[chosen] = m
-        unplaced[m] -= len(chosen)
-    place[place < 0] = np.repeat(np.arange(len(unplaced), dtype=np.int32), unplaced)
+    place = np.full(len(partners), -1, np.int32)
+    order = np.argsort(partners, kind="stable")
+    of = partners[order]  # ascending, with -1 for no partner
+    rank = np.arange(len(of)) - np.searchsorted(of, of)
+    beside = (of >= 0) & (rank < row[of])
+    place[order[beside]] = of[beside]
+    rest = row - np.bincount(of[beside], minlength=len(row))
+    place[place < 0] = np.repeat(np.arange(len(row), dtype=np.int32), rest)
     return place
 
 

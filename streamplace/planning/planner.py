@@ -7,6 +7,7 @@ carry.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_SUBTASKS
-from streamplace.model.units import digits, format_bytes
+from streamplace.model.units import digits, floor_digits, format_bytes
 from streamplace.placers.meter import Meter
 from streamplace.placers.stopwatch import now
 from streamplace.planning.bounds import CostBound, proven_bound
@@ -54,10 +55,11 @@ from streamplace.planning.packing import (
     renumbered,
     without_idle,
 )
-from streamplace.planning.parallelism import parallelism_on_fastest
+from streamplace.planning.parallelism import parallelism_on_fastest, streams_between
 from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
 from streamplace.planning.rates import (
     FLOWING,
+    LOWEST,
     affordable,
     growing_use,
     highest_found,
@@ -82,8 +84,10 @@ CHEAPEST_SHARE = 0.95
 IN_VAIN_SHARE = 0.7
 """Share of the time budget after which a search without a plan ends, so that its refusal can say
 what is carried."""
-HIGHEST_SHARE = 0.5
-"""Share of the budget for the highest rate; the rest is for the plan that carries it."""
+HIGHEST_SHARE, CHECKS, LEAST_SECONDS = 0.4, 6, 1e-3
+"""Share of the budget for the highest rate; the rest is for the plan that carries it. How many
+times as long as deploying it once its description and its check take, which no clock ends; and the
+least time for the search before them."""
 
 
 def planned(
@@ -148,6 +152,7 @@ def planned_most(
     meter.spend(part.spent)
     if not rate:
         raise ProblemError(refusal(problem, _bound(problem, meter), meter, is_over=meter.late))
+    rate, found, took = _checkable(few, rate, found, meter)
     notes = []
     if few is not problem:
         number = max(offer.at_most for offer in few.catalogue.offers)
@@ -158,8 +163,10 @@ def planned_most(
         notes.append(
             "The budget ended the search for the highest rate; a larger one may find more."
         )
-    rest = replace(settings, budget=meter.some(1.0))
-    seconds = settings.budget.seconds
+    budget, seconds = meter.some(1.0), settings.budget.seconds
+    if budget.seconds is not None:
+        budget = replace(budget, seconds=max(LEAST_SECONDS, budget.seconds - CHECKS * took))
+    rest = replace(settings, budget=budget)
     result = _planned(graph.at_rate(rate), machines, rest, start, seconds, found)
     result = replace(result, notes=(*notes, *result.notes))
     if not isfinite(result.carries):
@@ -168,6 +175,27 @@ def planned_most(
             "give a rate"
         )
     return result
+
+
+def _checkable(
+    problem: PlanProblem, rate: float, found: PackedMachines | None, meter: Meter
+) -> tuple[float, PackedMachines | None, float]:
+    """Return a rate, machines that carry it, and the seconds in which they are deployed once.
+
+    The rate is halved until there is time to deploy them as often as a plan is checked, or none.
+    """
+    while found is not None:
+        start = now()
+        deployed(problem.at_rate(rate), found)
+        took, rest = now() - start, meter.seconds
+        if not rest or CHECKS * took < rest:
+            return rate, found, took
+        lower = float(floor_digits(Fraction(rate / 2)))
+        packed = packed_at(problem.at_rate(lower), meter) if lower >= LOWEST else None
+        if packed is None:
+            return rate, found, took
+        rate, found = lower, packed
+    return rate, found, 0.0
 
 
 def _bound(problem: PlanProblem, meter: Meter) -> CostBound | None:
@@ -206,7 +234,10 @@ def _cheapest(
         return is_late() or (search.best is None and is_in_vain())
 
     moves = None if meter.evaluations is None else int(share * meter.evaluations)
-    search = PlanSearch(problem, stop, moves)
+    most_streams = inf
+    if known is not None and meter.seconds is not None:
+        most_streams = float(streams_between(problem.demand, known.parallelism))
+    search = PlanSearch(problem, stop, moves, most_streams)
     cheapest, is_over = search.run(bound), search.is_over
     cost, unit = search.cost, Prices.of(problem.catalogue).unit
     if is_small(problem) and (cost is None or cost * unit > bound.value):

@@ -46,6 +46,8 @@ from streamplace.planning.problem import PlanProblem
 
 MOST_AT_FIRST = 17_000_000
 """Most streams between subtasks in the plan of first fit, with which the search begins."""
+FILLED_AT_ONCE = 100
+"""Machines that first fit fills between two readings of the clock."""
 STEPS = 4_000
 """Moves of an annealing run in the first round; every round has four times as many."""
 ROUNDS, TRIES = 4, 12
@@ -61,16 +63,21 @@ HIGHEST_RATE, RATE_PROBES = 1.5, 6
 class PlanSearch:
     """A search for the cheapest machines that carry the rate of a problem.
 
-    It ends with the best plan so far on ``stop`` or after ``most_moves`` of all runs together.
+    It ends with the best plan so far on ``stop`` or after ``most_moves`` of all runs together. It
+    tries no more than ``most_streams`` between subtasks, as checking a plan takes time for each.
     """
 
     def __init__(
-        self, problem: PlanProblem, stop: Callable[[], bool], most_moves: int | None
+        self,
+        problem: PlanProblem,
+        stop: Callable[[], bool],
+        most_moves: int | None,
+        most_streams: float = inf,
     ) -> None:
         self._problem = problem
         self._demand, self._catalogue = problem.demand, problem.catalogue
         self._seed = problem.settings.seed
-        self._is_late, self._most_moves = stop, most_moves
+        self._is_late, self._most_moves, self._most_streams = stop, most_moves, most_streams
         self.moves = 0  # so far
         self._accept = acceptor(problem)
         self._prices = Prices.of(problem.catalogue)
@@ -84,7 +91,9 @@ class PlanSearch:
     def run(self, bound: CostBound) -> PackedMachines | None:
         """Search until the bound is reached, or the rounds or the time are over."""
         goal = self._prices.cost(bound.counts)
-        self.offer(first_fit_machines(self._demand, self._catalogue, self._is_late, self._accept))
+        most = min(MOST_AT_FIRST, self._most_streams)
+        known = self._demand, self._catalogue
+        self.offer(first_fit_machines(*known, self._is_late, self._accept, most))
         for level in range(ROUNDS):
             for counts in self._candidates(bound, goal):
                 if self.is_over or (self.cost is not None and self.cost <= goal):
@@ -97,8 +106,13 @@ class PlanSearch:
         """Pack the operators onto these numbers of machines; None if that fails."""
         kinds = machine_kinds(self._catalogue, counts)
         for vector in parallelisms(self._demand, self._catalogue, counts):
+            if streams_between(self._demand, vector) > self._most_streams:
+                continue
             packing = packing_of(self._demand, self._catalogue, vector)
-            rows, unplaced = first_fit(packing, kinds)
+            filled = first_fit_until(packing, kinds, self._is_late)
+            if filled is None:
+                return None
+            rows, unplaced = filled
             force(packing, kinds, rows, unplaced, self._is_late)
             if unplaced.any():
                 return None
@@ -243,11 +257,28 @@ class PlanSearch:
         return packed
 
 
+def first_fit_until(
+    packing: Packing, kinds: Ints, stop: Callable[[], bool]
+) -> tuple[Ints, Ints] | None:
+    """Return what first fit returns; None on ``stop``, unless it was true from the beginning."""
+    rows, left = np.zeros((len(kinds), len(packing.parallelism)), np.int32), packing.parallelism
+    is_late = stop()
+    for start in range(0, len(kinds), FILLED_AT_ONCE):
+        part = slice(start, start + FILLED_AT_ONCE)
+        rows[part], left = first_fit(packing._replace(parallelism=left), kinds[part])
+        if not left.any():
+            break
+        if not is_late and stop():
+            return None
+    return rows, left
+
+
 def first_fit_machines(
     demand: Demand,
     catalogue: Catalogue,
     stop: Callable[[], bool] = lambda: False,
     accept: Accept | None = None,
+    most_streams: float = MOST_AT_FIRST,
 ) -> PackedMachines | None:
     """Return the cheapest plan that first fit makes with machines of one type.
 
@@ -258,7 +289,7 @@ def first_fit_machines(
     prices, filled = Prices.of(catalogue), list[PackedMachines]()
     for t in range(len(catalogue.offers)):
         machines = None if stop() and filled else _first_fit_of_type(demand, catalogue, t)
-        if machines is not None and streams_between(demand, machines.parallelism) <= MOST_AT_FIRST:
+        if machines is not None and streams_between(demand, machines.parallelism) <= most_streams:
             filled.append(without_idle(machines, catalogue))
     for machines in sorted(filled, key=lambda m: prices.cost(m.counts(len(catalogue.offers)))):
         packed = machines if accept is None else accept(machines)

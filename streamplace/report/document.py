@@ -188,6 +188,23 @@ class MarksPart(TypedDict):
     streams: list[int]
 
 
+class ResourcePart(TypedDict):
+    """A resource; ``peer`` is the receiving device of a link, else -1."""
+
+    kind: ResourceKind
+    device: int
+    peer: int
+
+
+class LevelPart(TypedDict):
+    """Sources that can all run at a share of their rates at once, and what is full there."""
+
+    share: float
+    sources: list[int]
+    stuck: list[int]  # operators because of which no placement carries these sources further
+    limit: ResourcePart
+
+
 class PlacementPart(TypedDict):
     """A placement, with values that Python computed."""
 
@@ -198,6 +215,8 @@ class PlacementPart(TypedDict):
     queue: NotRequired[str]  # what that order means, as files of placements say
     throughput: float  # relative throughput
     sources: list[tuple[int, float]]  # (operator, sustained share of its rate) of every source
+    # Of several sources those that are not carried whole; absent if all are.
+    levels: NotRequired[list[LevelPart]]
     bottleneck: LimitPart
     # Load of the bottleneck relative to what constant loads leave of it; absent without any.
     pressure: NotRequired[float]

@@ -22,6 +22,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import digits
 from streamplace.objectives.makespan import KINDS, PassOptions, pass_schedule
 from streamplace.objectives.registry import Objective
+from streamplace.objectives.throughput.loads import limited_levels
 from streamplace.report.document import (
     ChainPiece,
     ConstraintsPart,
@@ -29,6 +30,7 @@ from streamplace.report.document import (
     ErrorsPart,
     GroupsPart,
     LayoutPart,
+    LevelPart,
     LimitPart,
     LoadsPart,
     MarksPart,
@@ -40,6 +42,7 @@ from streamplace.report.document import (
     PlacementPart,
     ProblemPart,
     ResourceKind,
+    ResourcePart,
     StreamsPart,
     WindowPart,
     column,
@@ -151,6 +154,19 @@ def placement_part(problem: Problem, named: Shown, judge: Objective) -> Placemen
             streams=np.flatnonzero(picture.streams).tolist(),
         ),
     )
+    levels = [*limited_levels(problem, place, loads)] if len(instance.sources) > 1 else []
+    if levels:
+        part["levels"] = [
+            LevelPart(
+                share=plain(level.share),
+                sources=level.sources.tolist(),
+                stuck=level.stuck.tolist(),
+                limit=ResourcePart(
+                    kind=cast(ResourceKind, full.kind), device=full.device, peer=full.peer
+                ),
+            )
+            for level, full in levels
+        ]
     if placement.priority is not None:
         part["priority"] = numbers(placement.priority)
         part["queue"] = placement.queue

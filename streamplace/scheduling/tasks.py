@@ -17,7 +17,7 @@ from streamplace.model.keep_apart import rival_columns
 from streamplace.model.problem import Problem
 
 
-class _Columns(NamedTuple):
+class _TasksColumns(NamedTuple):
     work: Floats  # [N, D] seconds, infinite where a task may not run
     order: Ints  # [N] topological
     in_start: Ints  # [N + 1] streams into v: in_stream[in_start[v]:in_start[v + 1]]
@@ -40,7 +40,7 @@ class _Columns(NamedTuple):
     room: Floats  # [D] bytes
 
 
-class Tasks(_Columns):
+class Tasks(_TasksColumns):
     """N tasks, E streams between them, D devices, K cores, U units of tasks that stay together."""
 
     @cached_property

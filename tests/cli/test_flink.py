@@ -41,7 +41,9 @@ def test_config_makes_task_managers_devices(written):
     """One file of a few lines each, which serves whatever whole operators are placed later."""
     files = written()
     assert set(files) == {"big.yaml", "small.yaml"}
-    assert files["big.yaml"].splitlines() == [
+    head, *lines = files["big.yaml"].splitlines()
+    assert head.startswith("# streamplace flink config: ")
+    assert lines == [
         'taskmanager.resource-id: "big"',
         'external-resources: "dev-big"',
         "external-resource.dev-big.amount: 10000",

@@ -40,6 +40,10 @@ FOREIGN = {
     "mine.svg": "<svg/>",
     "mine.html": "<p>mine</p>",
     "mine.toml": "title = 'mine'",
+    "mine.csv": "day,sum\n1,2\n",
+    "mine.yaml": "kind: Secret\n",
+    "mine.dot": "digraph {}",
+    "mine.jar": "no jar",
 }
 """Files that something else wrote."""
 
@@ -55,7 +59,19 @@ FOREIGN = {
         "simulate graph.json placement.json -o other.json",
         "generate branched -o mine.jsonl.gz",
         "export placement.json --to json -o mine.json",
+        "export placement.json --to csv -o mine.csv",
+        "export placement.json --to csv -o table",
+        "export placement.json --to kubernetes -o mine.yaml",
+        "export placement.json --to dot -o mine.dot",
+        "export placement.json --to ray -o ray",
+        "flink jar job.jar --placement placement.json -o mine.jar",
+        "flink config --cluster machines.toml -o folder",
         "plan graph.json --rate 5 --offers offers.toml -o folder",
+        "compare graph.json --placers round-robin -o compared",
+        "compare graph.json --placers round-robin -o drawn",
+        "compare graph.json --placers round-robin --objective devices --objective latency -o drawn",
+        "demo -o folder",
+        "train dream --data graph.json --out folder",
     ],
 )
 def test_what_others_wrote_is_spared(refusal, graph, placement, line):
@@ -65,12 +81,25 @@ def test_what_others_wrote_is_spared(refusal, graph, placement, line):
     for name, text in FOREIGN.items():
         Path(name).write_text(text)
     Path("other.json").write_bytes(Path(graph).read_bytes())
-    Path("folder/cluster.toml").write_text(FOREIGN["mine.toml"])
+    Path("job.jar").write_text("no jar")
+    Path("machines.toml").write_text("devices = [{name = 'd0'}]\n")
+    for name in ("cluster.toml", "d0.yaml", "offers.toml", "history.jsonl"):
+        Path("folder", name).write_text("title = 'mine'\n")
+    for name in (
+        "compared/table.tex",
+        "drawn/cdf.png",
+        "drawn/a-cdf.png",
+        "ray/placement.py",
+        "table",
+    ):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("mine")
     assert "streamplace did not write; name another file" in refusal(*line.split())
     assert {name: Path(name).read_text() for name in FOREIGN} == FOREIGN
 
 
 def test_what_streamplace_wrote_is_written_again(run, graph, placement):
+    Path("machines.toml").write_text("devices = [{name = 'd0'}]\n")
     for line in (
         "place graph.json --placer round-robin -o a.json",
         "place graph.json --placer round-robin -o a.svg",
@@ -83,6 +112,17 @@ def test_what_streamplace_wrote_is_written_again(run, graph, placement):
         "simulate graph.json placement.json --objective makespan -o c.pdf",
         "export placement.json --to json -o d.json",
         "export placement.json --to csv -o d.csv",
+        "export placement.json --to csv -o table",
+        "export placement.json --to kubernetes -o d.yaml",
+        "export placement.json --to dot -o d.dot",
+        "export placement.json --to graphml -o d.graphml",
+        "export placement.json --to ray -o ray",
+        "export placement.json --to flink -o flink",
+        "export placement.json --to flink-kubernetes -o flink-kubernetes",
+        "flink config --cluster machines.toml -o config",
+        "compare graph.json --placers round-robin -o compared",
+        "compare graph.json --placers round-robin --objective devices --objective latency -o both",
+        "demo -o demo",
     ):
         for _ in range(2):
             answer = run(*line.split())

@@ -112,6 +112,18 @@ def test_a_graph_that_makes_no_sense_is_refused(operators, streams, place):
         StreamGraph.of("bad", operators, streams)
 
 
+def test_a_source_of_rate_0_counts_for_nothing():
+    """Where another has a rate; among none that has, and without streams, it is refused."""
+    streams = [Stream("cam", "sink"), Stream("meter", "sink")]
+    operators = [Operator("cam", ipt=1e9), Operator("meter", rate=100), Operator("sink", ipt=1e5)]
+    graph = StreamGraph.of("g", operators, streams)
+    assert (graph.sources.tolist(), graph.source_rate) == ([1], 100)
+    assert graph.at_rate(50).operators.rate.tolist() == [0, 50, 0]
+    silent = [Operator("cam"), Operator("meter"), Operator("sink")]
+    with pytest.raises(GraphError, match="'cam' has neither input streams nor a rate above 0"):
+        StreamGraph.of("g", silent, streams)
+
+
 def test_streams_of_another_graph_are_refused():
     one, two = (Operators(["a"], rate=[1]) for _ in range(2))
     with pytest.raises(GraphError, match="another graph"):

@@ -20,10 +20,12 @@ from streamsim import throughput as python_throughput
 
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.constraints import Constraints
 from streamplace.model.graph import Attribute
 from streamplace.model.operators import Window
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.throughput.explain import explain
 from streamplace.report.problems import Shown, problem_part
 
 HERE = Path(__file__).parent
@@ -234,6 +236,60 @@ def test_the_sentence_names_who_fills_a_core(tmp_path):
         f"One core of edge {needs} parse fills alone.",
         f"One core of far {needs} each of parse, twin fills.",
     ]
+
+
+@needs_node
+def test_levels_of_sources_under_rules_agree_with_python(tmp_path):
+    """With a heavy source, and one that shares its device, on the only one with their memory."""
+    rng = np.random.default_rng(51)
+    given = list[tuple[Problem, list[Shown]]]()
+    for problem, _ in problems(400):
+        graph, n, d = problem.graph, problem.n_operators, problem.n_devices
+        if len(graph.sources) < 2 or d < 2 or graph.operators.fires_all.any():
+            continue
+        heavy, beside = int(rng.choice(graph.sources)), int(rng.integers(n))
+        ipt, memory = graph.operators.ipt.copy(), np.zeros(n)
+        ipt[heavy], memory[heavy] = 1e9, 2e6
+        names = graph.operators.name
+        rules = Constraints(colocate=[{names[heavy], names[beside]}] if heavy != beside else [])
+        if rng.random() < 0.5:
+            rules = Constraints(pin={names[heavy]: f"d{d - 1}"})
+        room = np.where(np.arange(d) < d - 1, 1e6, np.inf)
+        cluster = replace(problem.cluster, devices=replace(problem.cluster.devices, memory=room))
+        busy = graph.with_operators(replace(graph.operators, ipt=ipt, memory=memory))
+        ruled = Problem(busy, cluster, rules)
+        place = ruled.repaired(rng.integers(0, d - 1, n))
+        given.append((ruled, [Shown("p", ruled.placement(place))]))
+    documents = parts(given)
+    assert computed(tmp_path, documents) == []
+    levels = [document["placements"][0].get("levels", []) for document in documents]
+    assert sum(len(of) > 1 for of in levels) > 2
+    assert sum(bool(level["stuck"]) for of in levels for level in of) > 10
+
+
+@needs_node
+def test_the_sentence_tells_sources_that_are_not_carried_whole(tmp_path):
+    """As the terminal does: those that are stuck, then the others and what limits them."""
+    operators = [
+        Operator("cam", rate=100),
+        Operator("video", ipt=5e7),
+        Operator("meter", rate=1e4, payload=1e4),
+        Operator("store"),
+    ]
+    streams = [Stream("cam", "video"), Stream("meter", "store")]
+    cluster = Cluster.of([Device(name, mips=1000) for name in ("a", "b")], bandwidth=4e8)
+    problem = Problem(StreamGraph.of("g", operators, streams), cluster)
+    placement = problem.placement([0, 0, 0, 1])
+    (told,) = computed(tmp_path, parts([(problem, [Shown("p", placement)])]), "sentences")
+    assert told == (
+        "The CPU of a is the bottleneck: the full rate would need 500.0 % of it. Not carried "
+        "whole: cam: 20.0 % of their rates at once, as no device that may run video is faster; "
+        "meter: 50.0 % of their rates at once, by the link from a to b. If all sources offer "
+        "their rates, they get: cam 20.0 %, meter 50.0 %."
+    )
+    lines = " ".join(explain(problem, placement).source_lines)
+    assert "cam: 20.0 % of their rates at once, as no device that may run video is faster" in lines
+    assert "meter: 50.0 % of their rates at once" in lines
 
 
 @needs_node

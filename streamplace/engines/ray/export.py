@@ -198,7 +198,7 @@ def _texts(deployment: Deployment, demand: Mapping[str, float]) -> dict[str, str
         )
     }
     return {
-        "title": python_docstring(f"{deployment.title}."),
+        "title": python_docstring(f"{deployment.title}, by streamplace."),
         "example": python_docstring(repr(placement.operators[0])),
         "options": python_table(options),
         "devices": python_table(placement.as_dict()),
@@ -244,7 +244,7 @@ def _script(deployment: Deployment) -> str:
     devices = deployment.problem.cluster.devices
     notes = comment(
         [
-            f"{deployment.title}.",
+            f"{deployment.title}, by streamplace.",
             "Use: bash ray_start.sh DEVICE [HEAD:6379] on every machine, the head first.",
             "Check: ray status lists a resource dev-… for every device.",
         ]

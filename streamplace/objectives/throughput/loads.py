@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from streamsim import Instance
     from streamsim.steady import Bottleneck, Loads
 
+    from streamplace.model.source_levels import SourceLevel
+
 
 RESOURCES = {
     "device": "the CPU of {}",
@@ -318,24 +320,33 @@ def source_limits(
 
     ``name`` describes a resource.
     """
+    names = problem.graph.operators.name
+    limits = list[SourceLimit]()
+    for level, top in limited_levels(problem, place, loads):
+        sources, stuck = (tuple(names[v] for v in rows) for rows in (level.sources, level.stuck))
+        limits.append(SourceLimit(sources, level.share, name(top), stuck))
+    return tuple(limits)
+
+
+def limited_levels(
+    problem: Problem, place: Ints, loads: "Loads"
+) -> Iterator[tuple["SourceLevel", "Bottleneck"]]:
+    """Yield levels of sources that are not carried whole, and the resource that is full at each."""
     from streamsim import bottleneck
 
     from streamplace.model.source_levels import slowdowns, source_levels
 
-    instance, names = problem.instance, problem.graph.operators.name
+    instance, top = problem.instance, bottleneck(loads)
     free, held = np.ones(len(instance.sources), np.bool_), np.zeros(len(instance.sources))
-    limits, top = list[SourceLimit](), bottleneck(loads)
     for level in source_levels(problem, place):
         if level.share >= 1:
             break
-        if limits:
+        if not free.all():
             row = int(slowdowns(instance, place, held, free).argmax())
             top = _resource(instance, place, loads, row)
-        sources, stuck = (tuple(names[v] for v in rows) for rows in (level.sources, level.stuck))
-        limits.append(SourceLimit(sources, level.share, name(top), stuck))
+        yield level, top
         now = np.isin(instance.sources, level.sources)
         held[now], free = level.share, free & ~now
-    return tuple(limits)
 
 
 def _resource(instance: "Instance", place: Ints, loads: "Loads", row: int) -> "Bottleneck":

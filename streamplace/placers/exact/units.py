@@ -17,7 +17,7 @@ from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 
 
-class _Columns(NamedTuple):
+class _UnitsColumns(NamedTuple):
     load: Floats  # [U, D] CPU load of unit u on device d, infinite where it may not run
     core: Floats  # [U, D] load of the busiest single core
     source: Ints  # [E]
@@ -35,7 +35,7 @@ class _Columns(NamedTuple):
     room: Floats  # [D] bytes
 
 
-class Units(_Columns):
+class Units(_UnitsColumns):
     """Units to place (U), the merged streams between them (E), and the devices (D).
 
     All loads are those of the full rate, as fractions of a capacity.

@@ -3,6 +3,7 @@
 import shlex
 from dataclasses import replace
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,11 +25,17 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.watch.pods import PodModeller
 from streamplace.errors import ProblemError, SettingError
+from streamplace.io.ledger import MOVE, errors_of_runs, recorded_runs
 from streamplace.model import Cluster, Operator, Stream, StreamGraph
 from streamplace.placers.registry import Budget
-from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.offers import Catalogue, Offer, parse_offers
 from streamplace.planning.problem import PlannerSettings
 
+PAGE = Path(__file__).parents[3] / "docs/how-to/kubernetes.md"
+OFFERED, WRITTEN = (
+    '```toml title="pods.toml"\n',
+    "a merge patch of the FlinkDeployment with the fields that change:\n\n```yaml\n",
+)
 GB = 10**9
 QUICK = PlannerSettings(budget=Budget(evaluations=50))
 SLOTS = "taskmanager.numberOfTaskSlots"
@@ -129,6 +136,19 @@ def test_a_patch_has_what_changes_and_says_what_it_was():
     assert "parallelism: 6  # was 1\n" in text
     (command,) = patch_commands(own, "plan/patch.yaml", patch)
     assert shlex.split(command)[:4] == ["kubectl", "patch", "flinkdeployment", "count"]
+
+
+def test_the_patch_of_the_page_is_what_is_written():
+    """Of a job on two pods of half a core with a slot each, whose profile was steady."""
+    page = PAGE.read_text("utf-8")
+    described, written = (page.split(start)[1].split("```")[0] for start in (OFFERED, WRITTEN))
+    offers = replace(parse_offers(described.encode(), "pods.toml"), slot_sharing=True)
+    runs = [run for run in recorded_runs() if run.by != MOVE]
+    steady = replace(QUICK, errors=errors_of_runs(runs))
+    now = JobOnPods(2, "NONE", MODES, 2.0**30)
+    pods, result = planned_pods(job(1.44, 40_000, 2), offers, steady, now, {})
+    own = resource(taskManager={"resource": {"cpu": 0.5}}, job={"parallelism": 2})
+    assert str(pods.patch(own, 2500.0, 2.0**30, result)) == written
 
 
 def test_settings_are_read_and_changed_where_they_stand():

@@ -179,7 +179,7 @@ class EqualPods:
         head = (
             f"{resource.title} for {digits(plan.rate, 6)} "
             f"tuples/s: {self.number} × {self.offer.name}, {plan.cost:g} per hour,",
-            f"predicted to carry {digits(plan.carries, 6)} tuples/s{ends}",
+            f"predicted by streamplace to carry {digits(plan.carries, 6)} tuples/s{ends}",
         )
         return PodPatch(head, tuple(self.changes(resource, mips, memory)))
 

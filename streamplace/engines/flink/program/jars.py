@@ -29,6 +29,8 @@ _CONTINUED = re.compile(rb"(?:\r\n|\n|\r) ")
 MAIN = "Placed"
 IDS = "PlacedIds"
 SPENT = "SpentId"
+TABLES = "placed/"
+"""Folder of the tables of a pinning, in a jar."""
 CELL = "\x1f"
 ESCAPE = "\x1e"
 
@@ -64,6 +66,15 @@ def check_jar(path: Path) -> None:
     """Raise FormatError if a file does not exist or is not a jar."""
     with _opened(path):
         return
+
+
+def is_placed(path: Path) -> bool:
+    """Whether a file is a jar that `placed_jar` made."""
+    try:
+        with _opened(path) as opened:
+            return f"{TABLES}operators" in opened.namelist()
+    except FormatError:
+        return False
 
 
 def main_class(jar: Path) -> str | None:
@@ -106,7 +117,7 @@ def placed_jar(
                 for name in classes.namelist():
                     opened.writestr(name, classes.read(name))
             for table, lines in _tables(pinning).items():
-                opened.writestr(f"placed/{table}", "\n".join(lines))
+                opened.writestr(f"{TABLES}{table}", "\n".join(lines))
         yield copy
 
 

@@ -3,13 +3,14 @@
 import type { PassPart, PlacementPart, ProblemPart } from "./document";
 import { Facts } from "./facts";
 import { type Instance, instanceOf } from "./model/instance";
+import { levelsOf } from "./model/levels";
 import { Loads } from "./model/loads";
 import { overloadedShares } from "./model/overload";
 import { throughputOf } from "./model/steady";
 import { criticalChain } from "./pass/chain";
 import { Simulation } from "./pass/simulate";
 import { type Queue, passOf } from "./pass/work";
-import { problemData } from "./read";
+import { problemData, rulesOf } from "./read";
 import { situationOfDocument } from "./situation";
 
 /** Largest difference, relative to the larger of 1 and the value. */
@@ -30,7 +31,7 @@ function differenceByMoves(problem: ProblemPart): string {
   const loads = new Loads(instance, problem.placements[0].place);
   for (const placement of problem.placements) {
     placement.place.forEach((device, v) => loads.move(v, device));
-    const differs = differenceOfLoads(instance, placement, loads);
+    const differs = differenceOfLoads(problem, placement, loads);
     if (differs) return `${differs} after moves`;
   }
   return "";
@@ -59,7 +60,7 @@ export function firstDifference(problem: ProblemPart): string {
   const instance = instanceOf(data);
   for (const placement of problem.placements) {
     const differs =
-      differenceOfLoads(instance, placement, new Loads(instance, placement.place)) ||
+      differenceOfLoads(problem, placement, new Loads(instance, placement.place)) ||
       differenceOfPass(instance, placement);
     if (differs) return `${differs} of the placement ${placement.name}`;
   }
@@ -67,17 +68,24 @@ export function firstDifference(problem: ProblemPart): string {
 }
 
 export function differenceOfLoads(
-  instance: Instance,
+  problem: ProblemPart,
   placement: PlacementPart,
   loads: Loads,
 ): string {
-  const { d, flow } = instance;
+  const { d, flow } = loads.instance;
   if (!close(throughputOf(loads), placement.throughput)) return "the throughput";
   const shares = overloadedShares(loads);
   const reached = new Map(Array.from(flow.sources, (v, k) => [v, shares[k]]));
   if (placement.sources.some(([v, share]) => !close(reached.get(v) ?? 0, share))) {
     return "the rate of a source";
   }
+  const levels = levelsOf(loads, rulesOf(problem));
+  const given = placement.levels ?? [];
+  const isAlike = levels.every(({ share, sources, stuck }, i) => {
+    const rows = given[i]?.sources;
+    return close(share, given[i]?.share ?? 0) && `${sources}/${stuck}` === `${rows}/${given[i]?.stuck}`;
+  });
+  if (levels.length !== given.length || !isAlike) return "a level of sources";
   const part = placement.loads;
   for (let a = 0; a < d; a++) {
     if (!close(loads.device(a), part.devices[a])) return "the load of a device";

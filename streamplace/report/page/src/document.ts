@@ -88,10 +88,13 @@ export interface GroupsPart {
   name: string[];
 }
 
-export interface LimitPart {
+export interface ResourcePart {
   kind: "device" | "core" | "link" | "egress" | "ingress";
   device: number;
   peer: number;
+}
+
+export interface LimitPart extends ResourcePart {
   load: number;
 }
 
@@ -120,6 +123,13 @@ export interface PassPart {
   chain: ChainPiece[];
 }
 
+export interface LevelPart {
+  share: number;
+  sources: number[];
+  stuck: number[];
+  limit: ResourcePart;
+}
+
 export interface PlacementPart {
   name: string;
   place: number[];
@@ -127,6 +137,8 @@ export interface PlacementPart {
   queue?: string;
   throughput: number;
   sources: [number, number][];
+  /** Shares at which several sources run at once that are not carried whole. */
+  levels?: LevelPart[];
   bottleneck: LimitPart;
   /** Load of the bottleneck relative to what constant loads leave of it, if there are any. */
   pressure?: number;

@@ -1,6 +1,6 @@
 /** What can be said of the operators and streams of a problem, whether or not they can be moved. */
 
-import { type LimitPart, type ProblemPart, at } from "./document";
+import { type LevelPart, type ProblemPart, type ResourcePart, at } from "./document";
 import { type Instance, instanceOf, pressure } from "./model/instance";
 import { problemData } from "./read";
 import type { Situation } from "./situation";
@@ -84,7 +84,7 @@ export class Facts {
   }
 
   /** A resource in words. */
-  resource(limit: LimitPart): string {
+  resource(limit: ResourcePart): string {
     const name = this.device(limit.device);
     if (limit.kind === "device") return `the CPU of ${name}`;
     if (limit.kind === "core") return `one core of ${name}`;
@@ -123,12 +123,19 @@ export class Facts {
   private sources(situation: Situation): string {
     const rows = this.problem.operators.name.map((_, v) => v).filter((v) => at(this.problem.operators.rate, v) > 0);
     if (rows.length < 2) return "";
+    const levels = situation.levels().map((level, i) => this.level(level, i > 0));
     const shares = rows.map((v): [number, number] => [v, situation.reached(v) ?? 1]);
     const least = shares.filter(([, share]) => share < 1 - 5e-4).sort((a, b) => a[1] - b[1]);
-    const words = least.slice(0, MOST_NAMED).map(([v, share]) => `${this.name(v)} ${percent(share)}`);
-    const more = least.length > MOST_NAMED ? ` and ${least.length - MOST_NAMED} more` : "";
-    const all = ` All sources can run at ${percent(situation.throughput)} at once`;
-    return `${all}; if all offer their rates, they get: ${words.join(", ")}${more}.`;
+    const words = some(least.map(([v, share]) => `${this.name(v)} ${percent(share)}`));
+    return ` Not carried whole: ${levels.join("; ")}. If all sources offer their rates, they get: ${words}.`;
+  }
+
+  /** Sources that run at one share, and why no more; what limits the first ones is told elsewhere. */
+  private level({ share, sources, stuck, limit }: LevelPart, isFurther: boolean): string {
+    const names = some(sources.map((v) => this.name(v)));
+    const why = stuck.length ? `, as no device that may run ${some(stuck.map((v) => this.name(v)))} is faster` : "";
+    const by = isFurther ? `, by ${this.resource(limit)}` : "";
+    return `${names}: ${percent(share)} of their rates at once${by}${why}`;
   }
 
   /** What limits of a device, as where the device is listed: with the load that makes it the limit. */
@@ -207,4 +214,10 @@ export class Facts {
     }
     return traffic;
   }
+}
+
+/** A few names. */
+function some(names: readonly string[]): string {
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : "";
+  return names.slice(0, MOST_NAMED).join(", ") + more;
 }

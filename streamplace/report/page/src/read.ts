@@ -2,6 +2,7 @@
 
 import { type MessagesPart, type NetworkPart, type ProblemPart, at, columnOf } from "./document";
 import type { ProblemData } from "./model/instance";
+import type { Rules } from "./model/levels";
 import type { MessageData } from "./model/messages";
 
 /** Arguments of the models, absent for a graph alone. */
@@ -42,6 +43,20 @@ export function problemData(problem: ProblemPart): ProblemData | undefined {
     overhead: network.overhead,
     overheadPerByte: network.overhead_per_byte ?? 0,
     gap: network.gap,
+  };
+}
+
+/** Which operators share a device, and which devices they may use. */
+export function rulesOf({ operators, devices, constraints }: ProblemPart): Rules {
+  const unit = operators.unit ?? Array.from(operators.name.keys());
+  const allowed = new Map(constraints?.allowed ?? []);
+  const memory = new Map<number, number>();
+  unit.forEach((u, v) => memory.set(u, (memory.get(u) ?? 0) + at(operators.memory, v)));
+  return {
+    unit,
+    allows: (u, a) =>
+      (allowed.get(u)?.includes(a) ?? true) &&
+      (memory.get(u) ?? 0) <= (devices?.memory?.[a] ?? Infinity) * (1 + 1e-9),
   };
 }
 

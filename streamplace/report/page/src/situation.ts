@@ -1,6 +1,7 @@
 /** What a placement comes to: Python's values of the document, or the page's own. */
 
-import type { ChainPiece, LimitPart, PlacementPart } from "./document";
+import type { ChainPiece, LevelPart, LimitPart, PlacementPart } from "./document";
+import { type Rules, levelsOf } from "./model/levels";
 import type { Loads } from "./model/loads";
 import { overloadedShares } from "./model/overload";
 import { throughputOf } from "./model/steady";
@@ -19,6 +20,8 @@ export interface Situation {
   link(a: number, b: number): number;
   /** Share of its rate that a source gets if all sources offer theirs. */
   reached(v: number): number | undefined;
+  /** Shares at which several sources run at once that are not carried whole. */
+  levels(): readonly LevelPart[];
 }
 
 export interface Times {
@@ -42,10 +45,11 @@ export function situationOfDocument(placement: PlacementPart): Situation {
     ingress: (a) => loads.ingress[a] ?? 0,
     link: (a, b) => links.get(`${a}/${b}`) ?? 0,
     reached: (v) => reached.get(v),
+    levels: () => placement.levels ?? [],
   };
 }
 
-export function situationOfLoads(loads: Loads): Situation {
+export function situationOfLoads(loads: Loads, rules: Rules): Situation {
   let shares: Float64Array | undefined;
   const { sources } = loads.instance.flow;
   return {
@@ -63,6 +67,7 @@ export function situationOfLoads(loads: Loads): Situation {
       shares ??= overloadedShares(loads);
       return shares[k];
     },
+    levels: () => levelsOf(loads, rules),
   };
 }
 

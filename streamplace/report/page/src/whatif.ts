@@ -7,7 +7,7 @@ import { Loads } from "./model/loads";
 import { throughputOf } from "./model/steady";
 import { Simulation } from "./pass/simulate";
 import { passOf } from "./pass/work";
-import { problemData } from "./read";
+import { problemData, rulesOf } from "./read";
 import { type Situation, type Times, situationOfLoads, timesOfDocument, timesOfSimulation } from "./situation";
 import { bytes, shown } from "./text";
 
@@ -58,7 +58,7 @@ export class WhatIf {
     ];
     this.instance = instanceOf(data);
     this.loads = new Loads(this.instance, placement.place);
-    this.situation_ = situationOfLoads(this.loads);
+    this.situation_ = situationOfLoads(this.loads, rulesOf(problem));
     this.compile();
   }
 
@@ -229,7 +229,7 @@ export class WhatIf {
     } else {
       to.place.forEach((device, v) => this.loads.move(v, device));
     }
-    this.situation_ = situationOfLoads(this.loads);
+    this.situation_ = situationOfLoads(this.loads, rulesOf(this.problem));
     this.times_ = undefined;
     for (const listener of this.listeners) listener();
   }

@@ -1,4 +1,4 @@
-"""shop: 6 operators in 3 PEs on 3 devices.
+"""shop: 6 operators in 3 PEs on 3 devices, by streamplace.
 
 Use: 1. Start a Ray node on every machine: bash ray_start.sh DEVICE [HEAD:6379]
      2. Create each operator's actor with its options:

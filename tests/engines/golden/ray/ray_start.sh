@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shop: 6 operators in 3 PEs on 3 devices.
+# shop: 6 operators in 3 PEs on 3 devices, by streamplace.
 # Use: bash ray_start.sh DEVICE [HEAD:6379] on every machine, the head first.
 # Check: ray status lists a resource dev-… for every device.
 set -euo pipefail

@@ -1,5 +1,5 @@
 /*
- * Tells the operators of a job apart, and keeps the ids that their state is saved under.
+ * Tells the operators of a job apart for streamplace, and keeps the ids that their state is under.
  *
  * Flink knows an operator without a uid by a hash: of its position in the stream graph, of how many
  * of its outputs are chained, and of the ids of its inputs. Placing cuts and joins chains. So the

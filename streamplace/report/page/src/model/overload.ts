@@ -2,6 +2,7 @@
 
 import { type Instance, handlingSeconds, pressure } from "./instance";
 import { Loads } from "./loads";
+import { flowAt, inParts } from "./parts";
 
 const MOST_ROUNDS = 50;
 const STEADY = 1e-6;
@@ -14,26 +15,8 @@ export function overloadedShares(loads: Loads): Float64Array {
   const { sources } = instance.flow;
   if (peak <= 1 || sources.length < 2) return new Float64Array(sources.length).fill(1 / Math.max(1, peak));
   const shares = new Rounds(instance, place).shares();
-  const worst = Math.max(1, new Loads(atShares(instance, shares), place).peak);
+  const worst = Math.max(1, new Loads(inParts(instance, flowAt(instance, shares)), place).peak);
   return shares.map((share) => share / worst);
-}
-
-/** The instance with every source at a share of its rate. */
-function atShares(instance: Instance, shares: Float64Array): Instance {
-  const { n, d, flow, load, coreLoad, traffic } = instance;
-  const part = new Float64Array(n);
-  flow.sources.forEach((v, k) => (part[v] = shares[k] * flow.rate[v]));
-  for (const v of flow.order) {
-    if (flow.inputRate[v] > 0) part[v] /= flow.inputRate[v];
-    for (let e = flow.outStart[v]; e < flow.outEnd[v]; e++) part[flow.target[e]] += flow.intake[e] * part[v];
-  }
-  return {
-    ...instance,
-    load: load.map((share, i) => share * part[Math.floor(i / d)]),
-    coreLoad: coreLoad.map((share, i) => share * part[Math.floor(i / d)]),
-    traffic: traffic.map((size, e) => size * part[flow.source[e]]),
-    flow: { ...flow, tuples: flow.tuples.map((rate, e) => rate * part[flow.source[e]]) },
-  };
 }
 
 class Rounds {
