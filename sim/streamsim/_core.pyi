@@ -433,8 +433,10 @@ def anneal_machines(
 def deal_subtasks(packing: Any, kinds: Ints) -> Ints:
     """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
 
-def first_fit_machines(packing: Any, kinds: Ints) -> tuple[Ints, Ints]:
-    """Fill machines of these types in turn; contents [D, N] and unplaced subtasks [N]."""
+def first_fit_machines(
+    packing: Any, kinds: Ints, stop: Callable[[], bool] | None
+) -> tuple[Ints, Ints] | None:
+    """Fill machines in turn; contents [D, N] and unplaced subtasks [N], or None on ``stop``."""
 
 def force_subtasks(
     packing: Any, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]

@@ -164,7 +164,16 @@ def anneal(
 
 def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
     """Fill machines of these types in turn; return contents [D, N] and unplaced subtasks [N]."""
-    return first_fit_machines(packing, kinds)
+    filled = first_fit_machines(packing, kinds, None)
+    assert filled is not None  # nothing stops it
+    return filled
+
+
+def first_fit_until(
+    packing: Packing, kinds: Ints, stop: Callable[[], bool]
+) -> tuple[Ints, Ints] | None:
+    """Return what first fit returns; None on ``stop``, unless it was true from the beginning."""
+    return first_fit_machines(packing, kinds, None if stop() else stop)
 
 
 def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]) -> None:

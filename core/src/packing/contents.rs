@@ -130,9 +130,6 @@ impl Needs {
                 return Err(format!("{name}: an index is not below {n}"));
             }
         }
-        if self.parallelism.iter().any(|&p| p as usize >= width) {
-            return Err(format!("parallelism: a number is not below {width}"));
-        }
         Ok(())
     }
 }
@@ -159,6 +156,12 @@ impl Packing {
             }
         }
         Self { needs, by_slot_group, alone, handling }
+    }
+
+    /// Most subtasks of an operator whose shares are known, P.
+    #[must_use]
+    pub fn most_subtasks(&self) -> usize {
+        self.needs.most.columns() - 1
     }
 
     /// Number of operators, N.

@@ -54,15 +54,18 @@ struct Machine<'a> {
     largest: &'a mut [u32],
 }
 
-/// Fill machines of these types in turn: contents [D, N], and subtasks that are left [N].
+/// Contents of machines [D, N], and subtasks that are left [N].
+pub type Filled = (Table<u32>, Vec<u32>);
+
+/// Fill machines of these types in turn; `None` on `stop`.
 ///
 /// # Errors
-/// Those of `poll`, which is called before every machine.
+/// Those of `stop`, which is called before every machine.
 pub fn first_fit<E>(
     packing: &Packing,
     kinds: &[Id],
-    mut poll: impl FnMut() -> Result<(), E>,
-) -> Result<(Table<u32>, Vec<u32>), E> {
+    mut stop: impl FnMut() -> Result<bool, E>,
+) -> Result<Option<Filled>, E> {
     let n = packing.n_operators();
     let (mut rows, mut left) =
         (Table::filled(0, kinds.len(), n), packing.needs.parallelism.clone());
@@ -73,7 +76,9 @@ pub fn first_fit<E>(
         if left.iter().all(|&subtasks| subtasks == 0) {
             break;
         }
-        poll()?;
+        if stop()? {
+            return Ok(None);
+        }
         largest.fill(0);
         let row = rows.row_mut(m);
         let mut machine = Machine { packing, kind: kind as usize, row, largest: &mut largest };
@@ -92,7 +97,7 @@ pub fn first_fit<E>(
             }
         }
     }
-    Ok((rows, left))
+    Ok(Some((rows, left)))
 }
 
 impl Machine<'_> {
@@ -112,7 +117,8 @@ impl Machine<'_> {
         let mut best = None;
         let mut highest = f64::NEG_INFINITY;
         for item in items {
-            if item.members.iter().any(|&v| left[v] == 0) {
+            let most = self.packing.most_subtasks();
+            if item.members.iter().any(|&v| left[v] == 0 || self.row[v] as usize >= most) {
                 continue;
             }
             let after = self.with(item, now);
@@ -261,7 +267,7 @@ mod tests {
     use super::*;
 
     fn filled(packing: &Packing, machines: usize) -> (Table<u32>, Vec<u32>) {
-        first_fit(packing, &vec![0; machines], || Ok::<(), Infallible>(())).unwrap()
+        first_fit(packing, &vec![0; machines], || Ok::<bool, Infallible>(false)).unwrap().unwrap()
     }
 
     #[test]

@@ -285,7 +285,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Level of an object that has the columns of `streamplace.model.coarsening.Level`, checked.
-pub fn read_level(level: &Bound<'_, PyAny>) -> PyResult<Level> {
+fn read_level(level: &Bound<'_, PyAny>) -> PyResult<Level> {
     let of = Columns(level);
     let (load, peer) = (of.table("load")?, of.ids("peer")?);
     let (sent, taken) = (of.floats("sent")?, of.floats("taken")?);

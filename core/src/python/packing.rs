@@ -63,7 +63,7 @@ impl Packing {
             return Err(wrong(format!("contents are {} × {}", found.0, found.1)));
         }
         let rows = Table::new(ids(rows.0.into_cells())?, machines, n);
-        if rows.cells().iter().any(|&subtasks| subtasks as usize >= self.needs.most.columns()) {
+        if rows.cells().iter().any(|&subtasks| subtasks as usize > self.most_subtasks()) {
             return Err(wrong("a machine has too many subtasks"));
         }
         Ok(rows)
@@ -77,7 +77,7 @@ impl Packing {
                 .zip(rows.row(m))
                 .for_each(|(sum, &subtasks)| *sum += u64::from(subtasks));
         }
-        if sums.iter().any(|&sum| sum >= self.needs.most.columns() as u64) {
+        if sums.iter().any(|&sum| sum > self.most_subtasks() as u64) {
             return Err(wrong("there are too many subtasks of an operator"));
         }
         Ok(())
@@ -101,19 +101,25 @@ fn machine_uses<'py>(
     table_of(py, Table::new(shares, kinds.len(), N_RESOURCES))
 }
 
-/// Fill machines of these types in turn: contents [D, N] and unplaced subtasks [N].
+/// Fill machines of these types in turn: contents [D, N] and unplaced subtasks [N]; None on `stop`.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 fn first_fit_machines<'py>(
     py: Python<'py>,
     packing: Packing,
     kinds: Column<i32>,
-) -> PyResult<(Bound<'py, PyArray2<i32>>, Bound<'py, PyArray1<i32>>)> {
+    stop: Option<Py<PyAny>>,
+) -> PyResult<Option<(Bound<'py, PyArray2<i32>>, Bound<'py, PyArray1<i32>>)>> {
     let kinds = packing.kinds(kinds)?;
     let mut signals = Signals::new();
-    let (rows, left) = py.detach(|| first_fit::first_fit(&packing, &kinds, || signals.poll()))?;
+    let mut is_over = || match &stop {
+        Some(stop) => asked(stop),
+        None => signals.poll().map(|()| false),
+    };
+    let found = py.detach(|| first_fit::first_fit(&packing, &kinds, &mut is_over))?;
+    let Some((rows, left)) = found else { return Ok(None) };
     let left = PyArray1::from_iter(py, left.into_iter().map(|left| left as i32));
-    Ok((counts_of(py, rows)?, left))
+    Ok(Some((counts_of(py, rows)?, left)))
 }
 
 /// Place the remaining subtasks where they exceed resources least, until `stop`.

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::anneal::read_level;
+use super::anneal::PyLevel;
 use super::arrays::{Column, Rows, ids, table_of, wrong};
 use super::instance::Columns;
 use super::signals::Signals;
@@ -19,9 +19,9 @@ use crate::table::Table;
 /// Features of an object that has the columns of `streamplace.learn.models.pilot.features`.
 fn read_features(object: &Bound<'_, PyAny>) -> PyResult<Features> {
     let of = Columns(object);
-    let level = read_level(&object.getattr("level")?)?;
+    let level = object.getattr("level")?.getattr("compiled")?.cast_into::<PyLevel>()?;
     let (order, group) = (of.ids("order")?, of.ids("group")?);
-    Features::new(level, of.float("yardstick")?, order, group).map_err(wrong)
+    Features::new(level.get().0.clone(), of.float("yardstick")?, order, group).map_err(wrong)
 }
 
 /// The weights of pilot's network, checked.
