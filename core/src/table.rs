@@ -27,6 +27,13 @@ impl<T: Copy> Table<T> {
         Self { cells: vec![value; rows * columns], rows, columns }
     }
 
+    /// The same cells, with rows and columns exchanged.
+    #[must_use]
+    pub fn transposed(&self) -> Self {
+        let columns = (0..self.columns).flat_map(|b| (0..self.rows).map(move |a| (a, b)));
+        Self::new(columns.map(|at| self[at]).collect(), self.columns, self.rows)
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {

@@ -43,6 +43,9 @@ pub fn bounds(one_pass: &Pass, may: &Table<bool>, total: &[f64]) -> Bounds {
 fn longest_path(one_pass: &Pass, may: &Table<bool>, every_link: bool) -> f64 {
     let d = one_pass.devices.len();
     let elsewhere = if every_link { vec![] } else { nearest(one_pass) };
+    let cells =
+        |of: fn(&Link) -> f64| Table::new(one_pass.links.cells().iter().map(of).collect(), d, d);
+    let (latency, wire) = (cells(|link| link.latency), cells(|link| link.seconds_per_byte));
     let mut begin = Table::filled(0.0, may.rows(), d);
     let (mut longest, mut soonest) = (0.0, vec![0.0; d]);
     for &v in &one_pass.order {
@@ -54,8 +57,8 @@ fn longest_path(one_pass: &Pass, may: &Table<bool>, every_link: bool) -> f64 {
             if every_link {
                 soonest.copy_from_slice(ends);
                 for (a, &end) in ends.iter().enumerate().filter(|&(_, &end)| end != f64::INFINITY) {
-                    for (soonest, link) in soonest.iter_mut().zip(one_pass.links.row(a)) {
-                        let Link { latency, seconds_per_byte: wire, .. } = *link;
+                    let wires = latency.row(a).iter().zip(wire.row(a));
+                    for (soonest, (&latency, &wire)) in soonest.iter_mut().zip(wires) {
                         let sending = sending_seconds(latency, stream.size, wire, fixed_s);
                         *soonest = min(*soonest, end + sending);
                     }

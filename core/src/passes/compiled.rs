@@ -133,13 +133,14 @@ impl Pass {
             };
             count += streams.len();
             for stream in streams {
-                not_negative("streams", &[stream.size, stream.tuples])?;
-                indices("target", &[stream.target], n)?;
-                let inputs = &mut missing[stream.target as usize];
-                if stream.source as usize != v || *inputs == 0 {
-                    return Err(format!("the streams of operator {v} are not its own"));
+                let is_own = stream.source as usize == v;
+                match missing.get_mut(stream.target as usize) {
+                    Some(inputs) if is_own && *inputs > 0 => *inputs -= 1,
+                    _ => return Err(format!("the streams of operator {v} are not its own")),
                 }
-                *inputs -= 1;
+                if !(stream.size >= 0.0 && stream.tuples >= 0.0) {
+                    return Err(format!("a stream of operator {v} is negative"));
+                }
             }
         }
         if count != m || missing.iter().any(|&inputs| inputs > 0) {

@@ -33,6 +33,8 @@ struct Transfer {
     together: Id,
     /// next in the line
     next: Id,
+    /// devices that send and receive
+    ends: (Id, Id),
 }
 
 /// How a transfer that shares the network changes.
@@ -272,6 +274,7 @@ impl Run<'_> {
             let held = self.transfer_seconds(first, a, b).0;
             let transfer = &mut self.net.streams[first];
             (transfer.together, transfer.held) = (NONE, held);
+            transfer.ends = (a as Id, b as Id);
             return;
         }
         self.net.stamp += 1;
@@ -285,6 +288,7 @@ impl Run<'_> {
                 let (streams, stamp) = (&mut self.net.streams, self.net.stamp);
                 let to = &mut self.net.receivers[if to_all { 0 } else { b }];
                 (streams[e].together, streams[e].held) = (NONE, held);
+                streams[e].ends = (a as Id, b as Id);
                 if to.stamp == stamp {
                     streams[to.newest as usize].together = i;
                     let leader = &mut streams[to.leader as usize];
@@ -343,8 +347,9 @@ impl Run<'_> {
         let d = self.cards.len();
         let (mut before, mut transfer) = (NONE, self.net.head);
         while transfer != NONE {
-            let following = self.net.streams[transfer as usize].next;
-            let (a, b) = self.ends(transfer as usize);
+            let Transfer { next: following, ends: (a, b), .. } =
+                self.net.streams[transfer as usize];
+            let (a, b) = (a as usize, b as usize);
             if self.net.busy[a] || self.net.busy[d + b] {
                 before = transfer;
             } else {

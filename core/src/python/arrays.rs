@@ -3,7 +3,9 @@
 use std::fmt::Display;
 
 use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
-use numpy::{Element, IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{
+    Element, IntoPyArray, Ix1, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -25,7 +27,10 @@ pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<us
     let borrowed = array.readonly();
     let values = match borrowed.as_slice() {
         Ok(slice) if array.is_c_contiguous() => slice.to_vec(), // slices can be in any order
-        _ => borrowed.as_array().iter().copied().collect(),
+        _ => match borrowed.as_array().into_dimensionality::<Ix1>() {
+            Ok(column) => column.iter().copied().collect(), // fields of records
+            Err(_) => borrowed.as_array().iter().copied().collect(),
+        },
     };
     Ok((array.shape().to_vec(), values))
 }
@@ -72,16 +77,19 @@ pub fn ids<T: Copy + Display>(values: Vec<T>) -> PyResult<Vec<Id>>
 where
     Id: TryFrom<T>,
 {
-    let id = |index: T| Id::try_from(index).map_err(|_| wrong(format!("{index} is no index")));
-    values.into_iter().map(id).collect()
+    let found = ids_or_none(&values);
+    match found.iter().position(|&id| id == NONE) {
+        Some(at) => Err(wrong(format!("{} is no index", values[at]))),
+        None => Ok(found),
+    }
 }
 
 /// Indices, of which negative ones are `NONE`.
-pub fn ids_or_none<T: Copy>(values: Vec<T>) -> Vec<Id>
+pub fn ids_or_none<T: Copy>(values: &[T]) -> Vec<Id>
 where
     Id: TryFrom<T>,
 {
-    values.into_iter().map(|index| Id::try_from(index).unwrap_or(NONE)).collect()
+    values.iter().map(|&index| Id::try_from(index).unwrap_or(NONE)).collect()
 }
 
 /// A table as an array of numpy.

@@ -45,7 +45,7 @@ fn read(one_pass: &Bound<'_, PyAny>) -> PyResult<passes::Pass> {
     let of = Columns(one_pass);
     let records = |name: &str| -> PyResult<_> {
         let found = one_pass.getattr(name)?;
-        Ok((found.len()?, Records(found)))
+        Ok((found.len()?, Records(found.call_method1("reshape", (-1,))?)))
     };
     let (d, devices) = records("devices")?;
     let (_, links) = records("links")?;
@@ -76,7 +76,7 @@ fn read_streams((m, records): (usize, Records<'_>)) -> PyResult<Vec<Stream>> {
     let source = ids(records.field::<i32>("source", m)?)?;
     let target = ids(records.field::<i32>("target", m)?)?;
     let first = ids(records.field::<i64>("first", m)?)?;
-    let more = ids_or_none(records.field::<i64>("more", m)?);
+    let more = ids_or_none(&records.field::<i64>("more", m)?);
     let stream = |e: usize| Stream {
         size: size[e],
         tuples: tuples[e],

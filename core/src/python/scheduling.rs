@@ -91,7 +91,7 @@ impl Rules {
 
 /// `n` indices below `end`, or `NONE`.
 fn indices_or_none(name: &str, found: Column<i32>, n: usize, end: usize) -> PyResult<Vec<Id>> {
-    let indices = ids_or_none(found.0);
+    let indices = ids_or_none(&found.0);
     if indices.len() != n {
         return Err(wrong(format!("{name} has {} elements, not {n}", indices.len())));
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::tasks::Tasks;
-use crate::arithmetic::{least, max, min};
+use crate::arithmetic::{max, min};
 use crate::instance::Id;
 use crate::passes::sending_seconds;
 use crate::table::Table;
@@ -66,19 +66,24 @@ pub fn optimistic_costs(tasks: &Tasks) -> Table {
 pub fn least_after(tasks: &Tasks) -> Table {
     let d = tasks.n_devices();
     let mut table = Table::filled(0.0, tasks.n_tasks(), d);
-    let mut there = vec![0.0; d];
+    let (latency, wire) = (tasks.latency.transposed(), tasks.wire.transposed());
+    let mut least = vec![0.0; d];
     for v in tasks.in_order().rev() {
         for e in tasks.outputs(v) {
             let (u, size, fixed_s) = (tasks.target[e] as usize, tasks.size[e], tasks.fixed_s[e]);
-            for a in 0..d {
-                let (work, after) = (tasks.work.row(u), table.row(u));
-                let wires = tasks.latency.row(a).iter().zip(tasks.wire.row(a));
-                let rests = work.iter().zip(after).zip(wires);
-                for (there, ((work, after), (&latency, &wire))) in there.iter_mut().zip(rests) {
-                    *there = sending_seconds(latency, size, wire, fixed_s) + work + after;
+            let (work, after) = (tasks.work.row(u), table.row(u));
+            for ((least, work), after) in least.iter_mut().zip(work).zip(after) {
+                *least = work + after; // at home, where no transfer is longer than one
+            }
+            for (b, (&work, &after)) in work.iter().zip(after).enumerate() {
+                let wires = latency.row(b).iter().zip(wire.row(b));
+                for (least, (&latency, &wire)) in least.iter_mut().zip(wires) {
+                    let sending = sending_seconds(latency, size, wire, fixed_s);
+                    *least = min(*least, sending + work + after);
                 }
-                there[a] = work[a] + after[a];
-                table[(v, a)] = max(table[(v, a)], least(f64::INFINITY, &there));
+            }
+            for (longest, &least) in table.row_mut(v).iter_mut().zip(&least) {
+                *longest = max(*longest, least);
             }
         }
     }

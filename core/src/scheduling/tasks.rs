@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::arithmetic::least;
 use crate::instance::{Id, indices, length, not_negative, permutation, rising, shape};
 use crate::passes::sending_seconds;
 use crate::table::Table;
@@ -155,10 +156,7 @@ impl Tasks {
     /// Work of the shortest task.
     #[must_use]
     pub fn shortest(&self) -> f64 {
-        self.work
-            .cells()
-            .iter()
-            .fold(f64::INFINITY, |least, &work| crate::arithmetic::min(least, work))
+        least(f64::INFINITY, self.work.cells())
     }
 
     /// Latency and seconds per byte of the mean ordered pair of different devices.

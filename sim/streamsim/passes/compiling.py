@@ -132,8 +132,9 @@ def _shared_outputs(
     instance: Instance, message: Longs, size: Floats, tuples: Floats
 ) -> tuple[Ints, Ints]:
     """Chain the streams that carry one output: ``first`` and ``more`` of `STREAM`."""
-    _, opening, output = np.unique(message, return_index=True, return_inverse=True)
-    first, more = opening[output].astype(np.int32), np.full(len(message), -1, np.int32)
+    opening, here = np.empty(2 * len(message), np.int32), np.arange(len(message))
+    opening[message[::-1]] = here[::-1]  # the first stream of an output is written last
+    first, more = opening[message], np.full(len(message), -1, np.int32)
     along = np.argsort(message, kind="stable")
     follows = first[along[1:]] == first[along[:-1]]
     more[along[:-1][follows]] = along[1:][follows]
