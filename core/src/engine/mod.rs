@@ -26,6 +26,8 @@ mod tuple_ages;
 mod windows;
 pub mod wiring;
 
+use crate::watch::Watch;
+
 /// Why a run ended before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
@@ -33,33 +35,10 @@ pub enum Stopped {
     OutOfMemory,
 }
 
-/// Turns of operators and streams between two questions whether a run is to go on: some 0.5 ms.
-const STEPS: usize = 1 << 15;
-
-/// Asks now and then whether a run is to go on.
-pub struct Watch<'a> {
-    go_on: &'a mut dyn FnMut() -> bool,
-    steps: usize,
-}
-
-impl<'a> Watch<'a> {
-    pub fn new(go_on: &'a mut dyn FnMut() -> bool) -> Self {
-        Self { go_on, steps: 0 }
-    }
-
-    /// Count steps.
-    ///
-    /// # Errors
-    /// `Interrupted`, if the run is to end.
-    #[inline]
-    pub fn count(&mut self, steps: usize) -> Result<(), Stopped> {
-        self.steps += steps;
-        if self.steps < STEPS {
-            return Ok(());
-        }
-        self.steps = 0;
-        if (self.go_on)() { Ok(()) } else { Err(Stopped::Interrupted) }
-    }
+/// Go on, unless a watch says that the run is over; after work of about so many nanoseconds.
+#[inline]
+fn go_on(watch: &mut Watch<'_>, work: usize) -> Result<(), Stopped> {
+    if watch.is_over(work) { Err(Stopped::Interrupted) } else { Ok(()) }
 }
 
 /// Values of the same kind, if there is memory for them.
@@ -73,20 +52,6 @@ fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>, Stopped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_run_ends_when_nobody_wants_it() {
-        let mut questions = 0;
-        let mut go_on = || {
-            questions += 1;
-            questions < 3
-        };
-        let mut watch = Watch::new(&mut go_on);
-        assert_eq!(watch.count(STEPS - 1), Ok(()));
-        assert_eq!(watch.count(STEPS), Ok(()));
-        assert_eq!(watch.count(STEPS), Ok(()));
-        assert_eq!(watch.count(STEPS), Err(Stopped::Interrupted));
-    }
 
     #[test]
     fn too_much_memory_is_an_error() {

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::nics::Nics;
-use super::wiring::{Policy, Wiring, group_by};
+use super::wiring::{Policy, Wiring};
 use crate::arithmetic::{max, min};
 use crate::equation::OVERFULL;
 use crate::instance::{Id, Instance};
+use crate::topology::Groups;
 
 /// Capacity in ticks of full rate without latency; two suffice without oscillation.
 pub const TICKS: f64 = 4.0;
@@ -256,7 +257,7 @@ fn turns(instance: &Instance, placement: &[Id]) -> (Vec<Id>, Vec<Id>, Vec<Id>) {
         keys.push(*rank);
     }
     devices.extend((0..d).filter(|&d| rank[d] == Id::MAX).map(|d| d as Id));
-    let (start, positions) = group_by(&keys, d);
+    let Groups { start, positions } = Groups::new(&keys, d);
     let turns = positions.iter().map(|&i| instance.order[i as usize]).collect();
     (devices, start, turns)
 }

@@ -2,13 +2,14 @@
 //!
 //! Results go into arrays of the caller, which are 0.
 
+use super::Stopped;
 use super::recurrence::Snapshot;
 use super::ticks::Run;
 use super::tuple_ages::{NoAges, Stamps};
 use super::wiring::Wiring;
-use super::{Stopped, Watch};
 use crate::instance::{Id, Instance};
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// Ticks between snapshots, and therefore the longest period that is recognised.
 const EVERY: usize = 8;

@@ -10,10 +10,11 @@ use std::collections::VecDeque;
 use super::events::{Event, Events, Kind, Stamp};
 use super::plan::{Plan, core_constant, handling};
 use super::wiring::{Policy, Wiring};
-use super::{Stopped, Watch, filled};
+use super::{Stopped, filled, go_on};
 use crate::arithmetic::{max, min};
 use crate::instance::{Id, Instance};
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// Tuples in all queues, or events, above which a run is given up.
 pub const MOST_WAITING: usize = 1 << 20;
@@ -21,8 +22,8 @@ pub const MOST_WAITING: usize = 1 << 20;
 const WARM: f64 = 0.2;
 /// Time of admission, before a source takes a tuple in.
 const NO_TIME: f64 = -1.0;
-/// Turns of operators and streams that cost as much as an event.
-const STEPS: usize = 8;
+/// Nanoseconds of an event.
+const EVENT: usize = 50;
 
 /// What is random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub fn follow(
     run.begin();
     let mut written = 0;
     while !run.events.is_full() && run.waiting < MOST_WAITING - 1 {
-        watch.count(STEPS)?;
+        go_on(watch, EVENT)?;
         let Some(event) = run.events.take().filter(|event| event.time <= horizon) else {
             return Ok(written);
         };

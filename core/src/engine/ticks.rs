@@ -4,9 +4,15 @@ use super::plan::Plan;
 use super::state::{Outcome, State, Totals};
 use super::tuple_ages::{Ages, NoAges, Stamps};
 use super::wiring::{Policy, Wiring};
-use super::{Stopped, Watch};
+use super::{Stopped, go_on};
 use crate::arithmetic::{max, min};
 use crate::instance::{Id, Instance};
+use crate::watch::Watch;
+
+/// Nanoseconds of a turn of an operator or stream.
+const TURN: usize = 8;
+/// Rounds of turns between two looks whether the run is over.
+const ROUNDS: usize = 1000;
 
 /// A run of one placement, from an empty cluster.
 pub struct Run<'a, A> {
@@ -50,7 +56,7 @@ impl<A: Ages> Run<'_, A> {
             }
         }
         self.transmit(tick);
-        watch.count(m)
+        go_on(watch, TURN * (self.plan.operators.len() + m))
     }
 
     /// Spend the budget of the k-th device in rounds of turns.
@@ -62,13 +68,11 @@ impl<A: Ages> Run<'_, A> {
         let turns = self.plan.turns_of(k);
         let mut budget = self.plan.budget[k];
         let tolerance = 1e-12 * budget;
-        let mut share = None; // every operator's own
-        let mut progress = 0.0;
+        let (mut share, mut progress) = (None, 0.0); // the share is every operator's own
         for &v in &self.plan.turns[turns.clone()] {
             self.state.turn[v as usize] = Outcome::Capped;
         }
-        loop {
-            watch.count(turns.len())?;
+        for rounds in 1_usize.. {
             let (mut moved, mut capped, mut blocked) = (0.0, 0, 0);
             for i in turns.clone() {
                 let v = self.plan.turns[i] as usize;
@@ -93,8 +97,18 @@ impl<A: Ages> Run<'_, A> {
                 break;
             }
             share = Some(budget / capped.max(1) as f64);
+            if rounds % ROUNDS == 0 {
+                look(watch, ROUNDS * TURN * turns.len())?;
+            }
         }
         self.totals.busy[k] += self.plan.budget[k] - budget + self.plan.constant[k];
         Ok(())
     }
+}
+
+/// Go on in a slice of many rounds, as there are if capacities are tiny.
+#[cold]
+#[inline(never)]
+fn look(watch: &mut Watch<'_>, work: usize) -> Result<(), Stopped> {
+    go_on(watch, work)
 }

@@ -3,6 +3,7 @@
 use crate::arithmetic::min;
 use crate::instance::{Id, Instance};
 use crate::table::Table;
+use crate::topology::Groups;
 
 /// How a device shares its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,9 +100,9 @@ impl Wiring {
         let (start, mut inlets) = {
             let of_sources = sources.iter().map(|&v| instance.port_start[v as usize]);
             let ports: Vec<Id> = instance.port.iter().copied().chain(of_sources).collect();
-            let (start, queues) = group_by(&ports, instance.port_start[n] as usize);
+            let queues = Groups::new(&ports, instance.port_start[n] as usize);
             let inlet = |&queue: &Id| Inlet { queue, port: ports[queue as usize], sender: Id::MAX };
-            (start, queues.iter().map(inlet).collect::<Vec<_>>())
+            (queues.start, queues.positions.iter().map(inlet).collect::<Vec<_>>())
         };
         for inlet in &mut inlets {
             let queue = inlet.queue as usize;
@@ -233,34 +234,9 @@ pub fn windows(instance: &Instance, slice_seconds: f64) -> Result<Vec<Window>, S
     .collect()
 }
 
-/// Group positions by key: those of k are `positions[start[k]..start[k + 1]]`, ascending.
-pub(super) fn group_by(keys: &[Id], n: usize) -> (Vec<Id>, Vec<Id>) {
-    let mut start = vec![0; n + 1];
-    for &key in keys {
-        start[key as usize + 1] += 1;
-    }
-    for k in 0..n {
-        start[k + 1] += start[k];
-    }
-    let (mut fill, mut positions) = (start.clone(), vec![0; keys.len()]);
-    for (i, &key) in keys.iter().enumerate() {
-        let next = &mut fill[key as usize];
-        positions[*next as usize] = i as Id;
-        *next += 1;
-    }
-    (start, positions)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn positions_of_a_key_ascend() {
-        let (start, positions) = group_by(&[2, 0, 2, 0, 0], 4);
-        assert_eq!(start, [0, 3, 3, 5, 5]);
-        assert_eq!(positions, [1, 3, 4, 0, 2]);
-    }
 
     #[test]
     fn a_window_scales_its_panes_to_its_size() {

@@ -1,7 +1,5 @@
 //! `engine` for Python.
 
-use std::time::{Duration, Instant};
-
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
 use pyo3::prelude::*;
@@ -13,11 +11,9 @@ use crate::engine::plan::TICKS;
 use crate::engine::runs::{self, Log, Sums};
 use crate::engine::single_tuples::{self, MOST_WAITING, Randomness, Times};
 use crate::engine::wiring::{Policy, Settings, Wiring};
-use crate::engine::{Stopped, Watch, rates};
+use crate::engine::{Stopped, rates};
 use crate::instance::Instance;
-
-/// Time between two looks for signals, such as Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
+use crate::watch::Watch;
 
 /// Sums of runs of each placement, as arrays in the order of `Sums`.
 #[pyfunction]
@@ -174,16 +170,12 @@ fn fill<'py, T: Send, const K: usize>(
     let slices = borrowed.iter_mut().map(|array| array.as_slice_mut());
     let slices = slices.collect::<Result<Vec<_>, _>>()?;
     let slices = slices.try_into().map_err(|_| wrong("a wrong number of arrays"))?;
-    let (mut signal, mut looked) = (None, Instant::now());
-    let mut go_on = || {
-        if looked.elapsed() < PATIENCE {
-            return true;
-        }
-        looked = Instant::now();
+    let mut signal = None;
+    let interrupted = || {
         signal = Python::attach(|py| py.check_signals()).err();
-        signal.is_none()
+        signal.is_some()
     };
-    let done = py.detach(|| write(slices, &mut Watch::new(&mut go_on)));
+    let done = py.detach(|| write(slices, &mut Watch::new(None, None, interrupted)));
     let result = done.map_err(|stopped| match stopped {
         Stopped::OutOfMemory => PyMemoryError::new_err("the run needs more memory than there is"),
         Stopped::Interrupted => signal.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
