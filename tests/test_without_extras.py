@@ -9,13 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from problems import PROBLEMS, random_tasks
+from everything import OF_STREAMS, OF_TASKS, OTHERS, write_examples
 
-from streamplace.families.registry import FAMILIES
-from streamplace.io.graphs import write_graph
-from streamplace.io.problems import write_problem
 from streamplace.learn.registry import MODELS
-from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
@@ -59,62 +55,13 @@ USE_NUMBA = (
     "streamplace/learn/models/dream/",
     "streamplace/papers/",
 )
-OFFERS = """
-[[offers]]
-name = "small"
-price = 0.1
-cores = 4
-egress = "1 Gbps"
-[[offers]]
-name = "large"
-price = 0.36
-cores = 16
-egress = "5 Gbps"
-"""
-OF_STREAMS = [
-    "place graph.json -o placement.json --budget 0.1",
-    "place graph.json --objective latency --budget 0.05",
-    "place graph.json --objective devices --require throughput>=0.5 --budget 0.05",
-    "place many.json --rate 1e9 --budget 0.05",
-    "place ruled.json --budget 0.05",
-    "simulate graph.json placement.json",
-    "simulate graph.json placement.json --objective latency",
-    "simulate graph.json placement.json --rate 100 --engine --duration 2",
-    "simulate graph.json placement.json --rate 100 --engine --duration 2 --random all",
-    "plan graph.json --rate 30000 --offers offers.toml --evaluations 500 --settings one.toml",
-]
-OF_TASKS = [
-    "place tasks.json -o schedule.json --budget 0.1",
-    "place tasks.json --objective makespan:queue=order --budget 0.05",
-    *(
-        f"simulate tasks.json schedule.json --objective makespan:network={network}"
-        for network in ("free", "sender", "link", "port", "shared")
-    ),
-    *(f"simulate tasks.json schedule.json --preset {name}" for name in ("placeto", "doppler")),
-]
-OTHERS = [
-    "compare graph.json --placers metis,pilot --budget 0.05",
-    "generate branched --branches 2 --depth 2 --devices 2 --copies 1 -o set.jsonl",
-    "export placement.json --graph graph.json --to csv",
-    "draw graph.json placement.json -o drawing.svg",
-    "describe graph.json",
-    "placers",
-    "train --help",
-]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with graphs and problems, and a Python that has neither torch nor numba."""
     made = tmp_path_factory.mktemp("bare")
-    family = FAMILIES["branched"]
-    parameters = family.parameters(branches=2, depth=2, devices=2, copies=1)
-    write_graph(next(iter(family.generate(parameters, seed=0))), made / "graph.json")
-    write_problem(Problem(random_tasks(12, 0), Cluster.uniform(3)), made / "tasks.json")
-    write_problem(PROBLEMS["many sources"], made / "many.json")
-    write_problem(PROBLEMS["constrained"], made / "ruled.json")
-    (made / "offers.toml").write_text(OFFERS)
-    (made / "one.toml").write_text("jobs = 1\n")
+    write_examples(made)
     (made / "site").mkdir()
     (made / "site" / "sitecustomize.py").write_text(SITE)
     return made

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamsim._core import Problem
+from streamsim import _core
 from streamsim.arrays import Bools, Floats, Ints
 from streamsim.equation import NO_ROOM, OVERFULL, pressures
 from streamsim.flow import Flow, flow_of
@@ -86,9 +86,9 @@ class Instance(_InstanceColumns):
     """
 
     @cached_property
-    def core(self) -> Problem:
+    def core(self) -> _core.Problem:
         """The core's copy of the arrays, made and checked at the first use."""
-        return Problem(self)
+        return _core.Problem(self)
 
     def __getstate__(self) -> None:
         """Leave the core's copy out of pickles."""

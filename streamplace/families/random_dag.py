@@ -278,9 +278,9 @@ def _selectivities(
 
 def _rates(rate: Floats, source: Rows, target: Rows, selectivity: Floats) -> tuple[Floats, Floats]:
     """Tuples/s on every stream and into every operator; streams come sorted by source."""
-    from streamsim._core import rates_in_order
+    from streamsim import _core
 
-    return rates_in_order(rate, source.astype(np.int32), target.astype(np.int32), selectivity)
+    return _core.rates_in_order(rate, source.astype(np.int32), target.astype(np.int32), selectivity)
 
 
 def _weights(parameters: RandomDag, rng: np.random.Generator) -> Floats:

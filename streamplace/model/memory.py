@@ -4,7 +4,7 @@ Packing is hard in general, so the search for a first placement stops after `STE
 """
 
 import numpy as np
-from streamsim._core import make_room, pack_units
+from streamsim import _core
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.devices import SLACK
@@ -47,7 +47,7 @@ def packed(allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats) -> Int
     order = np.lexsort((-memory, choices)) if len(pairs) else np.lexsort((choices, -memory))
     alike = bool(allowed.all()) and not len(pairs)
     rivals = rival_columns(pairs, len(allowed))
-    return pack_units(allowed, *rivals, memory, capacity, order, alike, STEPS)
+    return _core.pack_units(allowed, *rivals, memory, capacity, order, alike, STEPS)
 
 
 def made_room(
@@ -67,7 +67,7 @@ def _largest_first(
 ) -> Ints:
     """Devices of units that are placed by their size; -1 where one fits nowhere."""
     order, rivals = np.argsort(-memory, kind="stable"), rival_columns(pairs, len(allowed))
-    return make_room(place.astype(np.int32), allowed, *rivals, memory, capacity, order)
+    return _core.make_room(place.astype(np.int32), allowed, *rivals, memory, capacity, order)
 
 
 def too_large(

@@ -265,10 +265,10 @@ class Problem(Caching, Pictured):
 
         Placements that differ only by swapped equal devices become equal.
         """
-        from streamsim._core import canonical
+        from streamsim import _core
 
         array = np.ascontiguousarray(placements, np.int32)
-        batch = canonical(np.atleast_2d(array), self.graph.order, self.interchangeable)
+        batch = _core.canonical(np.atleast_2d(array), self.graph.order, self.interchangeable)
         return batch.reshape(array.shape)
 
     def _checked_seconds(self, seconds: ArrayLike) -> Floats:

@@ -4,7 +4,7 @@ from math import factorial
 from typing import NamedTuple
 
 import numpy as np
-from streamsim._core import exchanged_parts
+from streamsim import _core
 
 from streamplace.errors import OptionError, SettingError
 from streamplace.model.arrays import Floats, Ints, Longs
@@ -62,12 +62,12 @@ def whole(weights: Floats) -> Longs:
 
 def neighbours(problem: Problem, unit: Ints, n_units: int, weight: Longs) -> Neighbours:
     """Undirected graph of the units; streams between the same two units form one edge."""
-    from streamsim._core import undirected
+    from streamsim import _core
 
     source, target = problem.instance.source, problem.instance.target
     if problem.rules is not None:
         source, target = unit[source], unit[target]
-    return Neighbours(*undirected(source, target, weight, n_units))
+    return Neighbours(*_core.undirected(source, target, weight, n_units))
 
 
 def power(problem: Problem) -> Floats:
@@ -103,7 +103,9 @@ def exchanged(problem: Problem, part: Ints, devices: Ints) -> Ints:
     pair = part[instance.source].astype(np.int64) * k + part[instance.target]
     traffic = np.bincount(pair, instance.traffic, k * k).reshape(k, k)
     kind = np.unique(power(problem)[devices], return_inverse=True)[1].astype(np.int32)
-    return devices[exchanged_parts(traffic / max(traffic.max(), 1e-300), wire / links.max(), kind)]
+    return devices[
+        _core.exchanged_parts(traffic / max(traffic.max(), 1e-300), wire / links.max(), kind)
+    ]
 
 
 def on_devices(problem: Problem, part: Ints, devices: Ints) -> Ints:

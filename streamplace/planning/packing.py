@@ -15,13 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from streamsim._core import (
-    anneal_machines,
-    deal_subtasks,
-    first_fit_machines,
-    force_subtasks,
-    machine_uses,
-)
+from streamsim import _core
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.planning.demand import Demand, connected, shares_of, slot_groups
@@ -147,7 +141,7 @@ def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines
 
 def uses(packing: Packing, kinds: Ints, rows: Ints) -> Floats:
     """Use of every resource of every machine, as shares of capacity, [D, 6]."""
-    return machine_uses(packing, kinds, rows)
+    return _core.machine_uses(packing, kinds, rows)
 
 
 def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
@@ -159,12 +153,12 @@ def anneal(
     packing: Packing, kinds: Ints, rows: Ints, seed: int, steps: int, stop: Callable[[], bool]
 ) -> tuple[Ints, float]:
     """Return the contents [D, N] with the least excess found until ``stop``, and their excess."""
-    return anneal_machines(packing, kinds, rows, seed % 2**64, steps, stop)
+    return _core.anneal_machines(packing, kinds, rows, seed % 2**64, steps, stop)
 
 
 def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
     """Fill machines of these types in turn; return contents [D, N] and unplaced subtasks [N]."""
-    filled = first_fit_machines(packing, kinds, None)
+    filled = _core.first_fit_machines(packing, kinds, None)
     assert filled is not None  # nothing stops it
     return filled
 
@@ -173,15 +167,15 @@ def first_fit_until(
     packing: Packing, kinds: Ints, stop: Callable[[], bool]
 ) -> tuple[Ints, Ints] | None:
     """Return what first fit returns; None on ``stop``, unless it was true from the beginning."""
-    return first_fit_machines(packing, kinds, None if stop() else stop)
+    return _core.first_fit_machines(packing, kinds, None if stop() else stop)
 
 
 def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]) -> None:
     """Place the remaining subtasks where they exceed resources least, until ``stop``."""
     if left.any():
-        rows[:], left[:] = force_subtasks(packing, kinds, rows, left, stop)
+        rows[:], left[:] = _core.force_subtasks(packing, kinds, rows, left, stop)
 
 
 def deal(packing: Packing, kinds: Ints) -> Ints:
     """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
-    return deal_subtasks(packing, kinds)
+    return _core.deal_subtasks(packing, kinds)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim import _core
-from streamsim._core import group_by
 from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.model.arrays import Floats, Ints
@@ -79,7 +78,7 @@ def _compiled_tasks(problem: Problem) -> Tasks:
         if rules.memory is not None and rules.room is not None:
             memory, room = np.array(rules.memory), np.array(rules.room)
     rival_start, rivals = (column.astype(np.int32) for column in rival_columns(apart, n_units))
-    member_start, members = group_by(unit, n_units)
+    member_start, members = _core.group_by(unit, n_units)
     core_start = np.zeros(problem.n_devices + 1, np.int32)
     np.cumsum(one_pass.devices["cores"], out=core_start[1:])
     return Tasks(

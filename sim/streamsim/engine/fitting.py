@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from streamsim._core import CAPACITY_TICKS
+from streamsim import _core
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.runs import SETTLED, Runs, simulate
 from streamsim.engine.settings import Policy, Randomness, Settings, require_seconds
@@ -229,7 +229,7 @@ def _short_enough(instance: Instance, under_way: Floats, dt: float, capacity: fl
     """Shorten a step for streams to hold `CAPACITY_TICKS` ticks of tuples, if one is near."""
     carries = instance.tuples > 0
     seconds = float((capacity / instance.tuples[carries] - under_way[carries]).min(initial=inf))
-    short = seconds / CAPACITY_TICKS
+    short = seconds / _core.CAPACITY_TICKS
     return _rounded(short) if dt * NEAR < short < dt else dt
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsim._core import topological_order
+from streamsim import _core
 from streamsim.arrays import Floats, Ints
 from streamsim.passes.compiled import Pass
 
@@ -61,7 +61,7 @@ def _merged(one_pass: Pass, before: Ints) -> Ints:
     streams, behind = one_pass.streams, np.flatnonzero(before >= 0).astype(np.int32)
     source = np.concatenate([streams["source"], before[behind]])
     target = np.concatenate([streams["target"], behind])
-    return topological_order(one_pass.n_operators, source, target)
+    return _core.topological_order(one_pass.n_operators, source, target)
 
 
 def _before(place: Ints, line: Ints) -> Ints:

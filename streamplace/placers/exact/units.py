@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim import _core
-from streamsim._core import group_by
 from streamsim.equation import link_loads
 from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.platform import Platform
@@ -176,7 +175,7 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
 def _linked(units: Units) -> Units:
     """Add the lists of streams and of rivals around every unit."""
     n = units.n_units
-    start, ends = group_by(np.concatenate((units.source, units.target)), n)
+    start, ends = _core.group_by(np.concatenate((units.source, units.target)), n)
     rival_start, rivals = rival_columns(units.apart, n)
     return units._replace(
         start=start,

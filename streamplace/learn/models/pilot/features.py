@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from streamsim._core import grown
+from streamsim import _core
 
 from streamplace.model.arrays import Floats, Ints, Singles
 from streamplace.model.coarsening import Level, finest_level
@@ -135,7 +135,7 @@ def decision_order(level: Level, rollout: int = 0) -> Ints:
     heaviest pair, the k-th after it at the k-th lightest unit.
     """
     first = _lightest(level, rollout - 1) if rollout else None
-    sequence = grown(level.start, level.peer, level.sent + level.taken, first)
+    sequence = _core.grown(level.start, level.peer, level.sent + level.taken, first)
     if not level.ruled:
         return sequence
     choices = level.allowed[level.kind].sum(axis=1)

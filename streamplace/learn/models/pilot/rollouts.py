@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from streamsim._core import PilotWeights
+from streamsim import _core
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, Row, empty_record, weights_of
 from streamplace.learn.model_weights import LinearMap
@@ -59,9 +59,9 @@ class PilotNetwork(_Weights):
     """All weights, matrices as [in, out]."""
 
     @cached_property
-    def core(self) -> PilotWeights:
+    def core(self) -> _core.PilotWeights:
         """The core's copy of the weights, made and checked at the first use."""
-        return PilotWeights(self)
+        return _core.PilotWeights(self)
 
     def __getstate__(self) -> None:
         """Leave the core's copy out of pickles."""

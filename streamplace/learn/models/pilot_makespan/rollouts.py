@@ -14,7 +14,7 @@ At every step of a rollout the devices are measured for one task, and one of the
 from functools import cached_property
 from typing import NamedTuple
 
-from streamsim._core import PilotMakespanWeights
+from streamsim import _core
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, Row, empty_record
 from streamplace.learn.model_weights import LinearMap
@@ -43,9 +43,9 @@ class PilotMakespanNetwork(_Weights):
     """All weights, matrices as [in, out]."""
 
     @cached_property
-    def core(self) -> PilotMakespanWeights:
+    def core(self) -> _core.PilotMakespanWeights:
         """The core's copy of the weights, made and checked at the first use."""
-        return PilotMakespanWeights(self)
+        return _core.PilotMakespanWeights(self)
 
     def __getstate__(self) -> None:
         """Leave the core's copy out of pickles."""

@@ -1,0 +1,70 @@
+"""The extension module: whatever comes in is an answer or an error, and problems can be shared."""
+
+import numpy as np
+import pytest
+from core_calls import NEVER_CALLED, moves, record, spoiled
+from everything import OF_STREAMS, OF_TASKS, OTHERS, write_examples
+from problems import PROBLEMS
+from streamsim import _core
+
+from streamplace.cli.main import main
+
+ERRORS = (ValueError, TypeError, OverflowError, AttributeError)
+SCHEDULERS = ("cpop", "duplex", "etf", "foresight", "heft", "peft", "sct", "exact", "auto")
+
+
+def use_everything():
+    """Run command lines that use all of the core."""
+    lines = [*OF_STREAMS, *OF_TASKS, *OTHERS]
+    lines += [f"place tasks.json --placer {name} --budget 0.02" for name in SCHEDULERS]
+    lines += [f"place graph.json --placer {name} --budget 0.1" for name in ("exact", "pilot")]
+    for line in lines:
+        with pytest.raises(SystemExit) as stop:
+            main(line.split())
+        assert not stop.value.code, line
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    """Calls by name that commands make."""
+    folder = tmp_path_factory.mktemp("everything")
+    write_examples(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        found = record(patch, use_everything)
+    problem = PROBLEMS["constrained"]
+    return found | moves(problem.instance, np.zeros(problem.n_operators, np.int32))
+
+
+def names():
+    """Functions, classes and methods of the core."""
+    for name, thing in vars(_core).items():
+        if name[0] != "_" and callable(thing) and name not in NEVER_CALLED:
+            yield name
+        if isinstance(thing, type):
+            methods = (method for method in vars(thing) if method[0] != "_")
+            yield from (
+                f"{name}.{method}" for method in methods if callable(getattr(thing, method))
+            )
+
+
+def test_commands_use_all_of_the_core(calls):
+    assert sorted(set(names()) - set(calls)) == []
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [*names(), "Incremental"])
+def test_spoiled_arguments_are_answered_or_refused(calls, name, count):
+    rng = np.random.default_rng(len(name))
+    refused = 0
+    for _ in range(count):
+        function, arguments, keywords = calls[name][rng.integers(len(calls[name]))]
+        arguments = [*arguments]
+        for _ in range(rng.integers(1, 3) if arguments else 0):
+            at = rng.integers(len(arguments))
+            arguments[at] = spoiled(arguments[at], rng)
+        try:
+            function(*arguments, **keywords)
+        except ERRORS:
+            refused += 1
+    assert refused or not arguments
