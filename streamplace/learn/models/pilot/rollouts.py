@@ -40,7 +40,7 @@ class RoundWeights(NamedTuple):
     update_bias: Singles  # [R, H] c
 
 
-class _Weights(NamedTuple):
+class _NetworkColumns(NamedTuple):
     enter: Singles
     enter_bias: Singles
     rounds: RoundWeights
@@ -55,7 +55,7 @@ class _Weights(NamedTuple):
     out: Row  # [H]
 
 
-class PilotNetwork(_Weights):
+class PilotNetwork(_NetworkColumns):
     """All weights, matrices as [in, out]."""
 
     @cached_property

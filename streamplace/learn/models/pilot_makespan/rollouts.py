@@ -28,7 +28,7 @@ from streamplace.model.arrays import Ints, Singles
 from streamplace.scheduling.insertion import ListSchedule
 
 
-class _Weights(NamedTuple):
+class _MakespanColumns(NamedTuple):
     device: Singles  # A [F, H]
     step: Singles  # B [S, H]
     device_bias: Singles  # b
@@ -39,7 +39,7 @@ class _Weights(NamedTuple):
     skip: Row  # k [F]
 
 
-class PilotMakespanNetwork(_Weights):
+class PilotMakespanNetwork(_MakespanColumns):
     """All weights, matrices as [in, out]."""
 
     @cached_property
