@@ -1,4 +1,7 @@
-"""The extension module: whatever comes in is an answer or an error, and problems can be shared."""
+"""The extension module: whatever comes in is an answer or an error, and never more."""
+
+import signal
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -9,7 +12,15 @@ from streamsim import _core
 
 from streamplace.cli.main import main
 
-ERRORS = (ValueError, TypeError, OverflowError, AttributeError)
+SECONDS = 0.5
+"""Time after which a signal ends a call, as Ctrl-C does."""
+
+
+class Late(Exception):
+    """A call that was ended."""
+
+
+ERRORS = (Late, ValueError, TypeError, OverflowError, AttributeError)
 SCHEDULERS = ("cpop", "duplex", "etf", "foresight", "heft", "peft", "sct", "exact", "auto")
 
 
@@ -52,6 +63,22 @@ def test_commands_use_all_of_the_core(calls):
     assert sorted(set(names()) - set(calls)) == []
 
 
+@contextmanager
+def ended_after(seconds):
+    """Raise `Late` by a signal when the block takes longer."""
+
+    def end(*_):
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.parametrize("count", [300, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [*names(), "Incremental"])
 def test_spoiled_arguments_are_answered_or_refused(calls, name, count):
@@ -63,8 +90,9 @@ def test_spoiled_arguments_are_answered_or_refused(calls, name, count):
         for _ in range(rng.integers(1, 3) if arguments else 0):
             at = rng.integers(len(arguments))
             arguments[at] = spoiled(arguments[at], rng)
-        try:
-            function(*arguments, **keywords)
-        except ERRORS:
-            refused += 1
+        with ended_after(SECONDS):
+            try:
+                function(*arguments, **keywords)
+            except ERRORS:
+                refused += 1
     assert refused or not arguments

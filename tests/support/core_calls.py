@@ -7,6 +7,8 @@ import numpy as np
 from streamsim import _core
 from streamsim.incremental import Incremental
 
+from streamplace.model.coarsening import Level
+
 NEVER_CALLED = ("SOURCES", "CAPACITY_TICKS", "Incremental")
 """Names that are no functions, and a class whose subclass is used; see `moves`."""
 
@@ -30,6 +32,8 @@ def plain(value):
     """A value without what records."""
     if isinstance(value, Recorded):
         return value._thing
+    if isinstance(getattr(value, "level", None), Level):  # features hold what the core reads
+        vars(value.level)["compiled"] = plain(value.level.compiled)
     return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
 
