@@ -140,8 +140,10 @@ impl Transfers {
     /// Begin a run.
     pub fn begin(&mut self) {
         self.run += 1;
-        self.last = 0.0;
-        self.freed = 0.0;
+        self.active.clear(); // infinite times may have left something
+        self.busy.fill(false);
+        (self.head, self.tail, self.is_unsettled) = (NONE, NONE, false);
+        (self.last, self.due, self.freed) = (0.0, f64::INFINITY, 0.0);
     }
 
     /// Append a transfer to the line.

@@ -102,9 +102,6 @@ impl Run<'_> {
 
     /// Put every operator into the line of its device.
     pub fn line_up(&mut self, line: &[Id]) {
-        for device in self.devices.iter_mut() {
-            device.head = NONE;
-        }
         for &v in line.iter().rev() {
             let operator = &mut self.operators[v as usize];
             let device = &mut self.devices[operator.device as usize];

@@ -23,7 +23,7 @@ use super::compiled::Pass;
 use super::events::{
     ARRIVED, CLEARED, COUNTED, FINISHED, GRANTED, READY, RESTED, SENDS, index_of, kind_of,
 };
-use super::state::{Journey, Network, Progress, Queue, Rules, Run, State};
+use super::state::{Journey, Network, Progress, Queue, Rules, Run, Server, State};
 use crate::arithmetic::max;
 use crate::instance::Id;
 
@@ -156,6 +156,10 @@ impl Run<'_> {
     #[inline(always)]
     fn begin(&mut self, one_pass: &Pass, placement: &[Id], priority: &[f64], factor: &[f64]) {
         self.events.clear(placement.len() as u32);
+        self.touched.clear(); // infinite times may have left something
+        for (server, device) in self.devices.iter_mut().zip(self.cards) {
+            *server = Server::idle(device);
+        }
         let inputs = placement.iter().zip(priority).zip(factor);
         let rows = self.operators.iter_mut().zip(self.senders).zip(inputs);
         for (v, ((operator, sender), ((&device, priority), factor))) in rows.enumerate() {

@@ -93,6 +93,12 @@ pub struct Server {
     pub(super) is_touched: bool,
 }
 
+impl Server {
+    pub(super) fn idle(device: &Device) -> Self {
+        Self { free: device.cores, head: NONE, tail: NONE, is_touched: false }
+    }
+}
+
 /// What runs of one pass use, again and again.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -111,16 +117,10 @@ pub struct State {
 impl State {
     /// Idle devices.
     pub fn new(one_pass: &Pass, network: Network) -> Self {
-        let server = |device: &Device| Server {
-            free: device.cores,
-            head: NONE,
-            tail: NONE,
-            is_touched: false,
-        };
         Self {
             operators: vec![Progress::default(); one_pass.operators.len()],
             streams: vec![Journey::default(); one_pass.streams.len()],
-            devices: one_pass.devices.iter().map(server).collect(),
+            devices: one_pass.devices.iter().map(Server::idle).collect(),
             touched: vec![],
             events: Events::default(),
             transfers: Transfers::new(one_pass, network),

@@ -259,7 +259,7 @@ fn start_soonest<'py>(
 fn by_batches<'py>(
     py: Python<'py>,
     tasks: &Bound<'py, Tasks>,
-    rule: usize,
+    rule: i64,
     rank: Column<f64>,
 ) -> PyResult<Arrays<'py>> {
     let tasks = &tasks.get().0;
@@ -275,13 +275,13 @@ fn by_batches<'py>(
 
 /// Device on which one task finishes earliest, while all others keep their devices and times.
 #[pyfunction]
-fn earliest_device(tasks: &Bound<'_, Tasks>, schedule: Scheduled, task: usize) -> PyResult<usize> {
+fn earliest_device(tasks: &Bound<'_, Tasks>, schedule: Scheduled, task: i64) -> PyResult<usize> {
     let tasks = &tasks.get().0;
     let schedule = schedule.complete(tasks)?;
-    if task >= tasks.n_tasks() {
-        return Err(wrong(format!("there is no task {task}")));
+    match usize::try_from(task) {
+        Ok(v) if v < tasks.n_tasks() => Ok(scheduling::earliest_device(tasks, &schedule, v)),
+        _ => Err(wrong(format!("there is no task {task}"))),
     }
-    Ok(scheduling::earliest_device(tasks, &schedule, task))
 }
 
 /// Add what this file defines to the module.

@@ -342,3 +342,67 @@ pub fn latest_starts(tasks: &Tasks, schedule: &ListSchedule) -> Vec<f64> {
     }
     begin
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tasks of a chain 0 → 1 and a task 2 of its own, on two devices of one core each; a transfer
+    /// takes two seconds.
+    fn tasks(work: [f64; 3]) -> Tasks {
+        let wire = Table::new(vec![0.0, 2.0, 2.0, 0.0], 2, 2);
+        let found = Tasks {
+            work: Table::new(work.iter().flat_map(|&work| [work, work]).collect(), 3, 2),
+            order: vec![0, 2, 1],
+            in_start: vec![0, 0, 1, 1],
+            in_stream: vec![0],
+            out_start: vec![0, 1, 1],
+            out_end: vec![1, 1, 1],
+            source: vec![0],
+            target: vec![1],
+            size: vec![1.0],
+            fixed_s: vec![0.0],
+            latency: Table::filled(0.0, 2, 2),
+            wire,
+            core_start: vec![0, 1, 2],
+            unit: vec![0, 1, 2],
+            member_start: vec![0, 1, 2, 3],
+            members: vec![0, 1, 2],
+            rival_start: vec![0; 4],
+            rivals: vec![],
+            memory: vec![],
+            room: vec![],
+        };
+        found.check().expect("fits");
+        found
+    }
+
+    #[test]
+    fn tasks_go_where_they_finish_earliest() {
+        let tasks = tasks([1.0, 1.0, 3.0]);
+        let schedule = by_upward_rank(&tasks, true);
+        assert_eq!(schedule.place, [0, 0, 1]);
+        assert_eq!(schedule.finish, [1.0, 2.0, 3.0]);
+        assert_eq!(latest_starts(&tasks, &schedule), [1.0, 2.0, 0.0]);
+    }
+
+    #[test]
+    fn a_task_fits_into_a_gap_only_where_gaps_may_be_used() {
+        let tasks = tasks([1.0, 1.0, 1.0]);
+        let forced = [0, 1, 1];
+        for (insertion, start) in [(true, 0.0), (false, 4.0)] {
+            let choice = Choice { ahead: None, forced: Some(&forced), insertion };
+            let mut inserter = Inserter::new(&tasks);
+            let schedule = inserter.all(&[0, 1, 2], choice);
+            assert_eq!(schedule.start, [0.0, 3.0, start]);
+        }
+    }
+
+    #[test]
+    fn an_order_comes_after_predecessors() {
+        let tasks = tasks([1.0; 3]);
+        assert!(tasks.check_order(&[2, 0, 1]).is_ok());
+        assert!(tasks.check_order(&[1, 0, 2]).is_err());
+        assert!(tasks.check_order(&[0, 0, 1]).is_err());
+    }
+}
