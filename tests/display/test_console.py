@@ -1,23 +1,19 @@
 """Parts of reports fit into the width of the terminal, or go on below; they keep every value."""
 
 import re
-from io import StringIO
 from math import copysign
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.display.console import MOST_WORD, DataConsole, print_parts, tables_of
+from streamplace.display.console import MOST_WORD, lines_of, tables_of
 from streamplace.display.report import LEAST_TEXT, Bar, Sheet, duration, quantity
 
 
 def printed(sheet, width):
     """Lines of a table on a terminal."""
-    file = StringIO()
-    console = DataConsole(file=file, width=width, color_system=None)
-    print_parts(console, (sheet,))
-    return file.getvalue().splitlines()
+    return list(lines_of((sheet,), width))
 
 
 def test_a_wide_table_goes_on_below_with_the_names_of_its_rows():
