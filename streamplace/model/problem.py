@@ -369,7 +369,7 @@ def _cells(matrix: NDArray[Any] | None, column: int) -> bytes:
     return b"" if matrix is None else matrix[:, column].tobytes()
 
 
-def random_placements(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
+def random_placements(problem: Problem, size: int, rng: "np.random.Generator") -> Ints:
     """Legal placements [size, N]: uniform over k random devices, k uniform."""
     n, d = problem.n_operators, problem.n_devices
     most = rng.integers(1, d, size=(size, 1), endpoint=True)
