@@ -63,7 +63,7 @@ def as_text(report: Report) -> str:
     return "\n".join(line.rstrip() for line in lines_of((*title, *report.main_parts), width))
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Texts of a table that fits into the width of the terminal."""
 
     head: Sequence[str]  # empty if no column has one
@@ -89,7 +89,7 @@ class Table(NamedTuple):
             yield "".join(f" {set_cell_size(text, width)} " for text, width in pairs)
 
 
-def tables_of(sheet: Sheet, width: int) -> Iterator[Table]:
+def tables_of(sheet: Sheet, width: int) -> Iterator[TextTable]:
     """Tables of the terminal that show a sheet in lines of at most this width."""
     for bars in BARS:
         cells = list(_columns(sheet, bars))
@@ -104,7 +104,7 @@ def tables_of(sheet: Sheet, width: int) -> Iterator[Table]:
             shown = [cells[i].shown(wide) for i, wide in zip(columns, widths, strict=True)]
             rows = list(islice(zip(*shown, strict=True), begin, begin + size))
             head = [cells[i].texts[0] for i in columns] if any(sheet.head) else ()
-            yield Table(head, rows, widths)
+            yield TextTable(head, rows, widths)
 
 
 def bar(load: Bar, width: int = BARS[0]) -> str:

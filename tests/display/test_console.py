@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streamplace.display.console import MOST_WORD, lines_of, tables_of
-from streamplace.display.console import Table as TerminalTable
+from streamplace.display.console import MOST_WORD, TextTable, lines_of, tables_of
 from streamplace.display.report import LEAST_TEXT, Bar, Sheet, duration, quantity
 
 
@@ -86,7 +85,7 @@ def test_lines_break_where_those_of_rich_break(text, head, width):
     table.add_row(Text(text))
     console.print(Text(text))
     console.print(table)
-    shown = TerminalTable([head] if head else (), [[text]], [width])
+    shown = TextTable([head] if head else (), [[text]], [width])
     lines = [*lines_of((text,), width + 2), *shown.lines(str)]
     assert lines == file.getvalue().splitlines()
 
