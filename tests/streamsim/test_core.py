@@ -2,6 +2,7 @@
 
 import signal
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,14 @@ from core_calls import NEVER_CALLED, moves, record, spoiled
 from everything import OF_STREAMS, OF_TASKS, OTHERS, write_examples
 from problems import PROBLEMS
 from streamsim import _core
+from streamsim.passes import merged_order
+from streamsim.sources import leading_to
 
 from streamplace.cli.main import main
+from streamplace.families.registry import FAMILIES
+from streamplace.io.graphs import write_graph
+from streamplace.io.problems import write_problem
+from streamplace.learn.models.pilot.features import features_of
 
 SECONDS = 0.5
 """Time after which a signal ends a call, as Ctrl-C does."""
@@ -21,7 +28,19 @@ class Late(Exception):
 
 
 ERRORS = (Late, ValueError, TypeError, OverflowError, AttributeError)
-SCHEDULERS = ("cpop", "duplex", "etf", "foresight", "heft", "peft", "sct", "exact", "auto")
+SCHEDULERS = (
+    "cpop",
+    "duplex",
+    "etf",
+    "eft",
+    "foresight",
+    "heft",
+    "peft",
+    "sct",
+    "pilot-makespan",
+    "exact",
+    "auto",
+)
 
 
 def use_everything():
@@ -29,10 +48,31 @@ def use_everything():
     lines = [*OF_STREAMS, *OF_TASKS, *OTHERS]
     lines += [f"place tasks.json --placer {name} --budget 0.02" for name in SCHEDULERS]
     lines += [f"place graph.json --placer {name} --budget 0.1" for name in ("exact", "pilot")]
+    lines += ["place graph.json --objective cost --budget 0.02"]
+    lines += ["place tasks.json --objective makespan:queue=order --placer anneal --budget 0.05"]
+    family = FAMILIES["random-dag"]
+    large = next(iter(family.generate(family.parameters(operators=120), seed=0)))
+    write_graph(large, Path("large.json"))
+    lines += [f"place large.json --placer {name} --budget 0.3" for name in ("anneal", "exact")]
+    family = FAMILIES["branched"]
+    wide = next(iter(family.generate(family.parameters(branches=6, depth=2, devices=5, copies=1), seed=0)))
+    write_graph(wide, Path("wide.json"))
+    lines += ["place wide.json --rate 40000 --placer exact --budget 0.5"]
+    lines += ["generate random-dag --operators 80 -o many.jsonl"]
+    for i, problem in enumerate(PROBLEMS.values()):
+        write_problem(problem, Path(f"{i}.json"))
+        lines += [f"place {i}.json --placer {name} --budget 0.05" for name in ("metis", "auto")]
     for line in lines:
         with pytest.raises(SystemExit) as stop:
             main(line.split())
         assert not stop.value.code, line
+    problem = PROBLEMS["many sources"]
+    leading_to(problem.instance, np.ones(problem.n_operators, np.bool_))
+    place = np.zeros(problem.n_operators, np.int32)
+    merged_order(problem.one_pass, place, np.arange(problem.n_operators, dtype=np.float64))
+    state = _core.PilotState(features_of(problem))
+    state.put(0, 0)
+    state.measure(1, 1)
 
 
 @pytest.fixture(scope="module")
