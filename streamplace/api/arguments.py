@@ -10,11 +10,11 @@ from streamplace.io.parsing import parse_tables
 from streamplace.io.placements import order_given
 from streamplace.io.problems import read_problem, usual_cluster
 from streamplace.model.constraints import Constraints
-from streamplace.model.expansion import named_problem
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import named_problem
 from streamplace.model.units import Quantity, tuple_rate
 from streamplace.objectives.registry import Objective, named_objective, suggested_by
 from streamplace.settings.convert import (

@@ -11,10 +11,10 @@ from streamplace.io.problems import problem_from
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
-from streamplace.model.expansion import expand, named_problem
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import named_problem
 
 
 def read_assignment(path: Path) -> Mapping[str, str]:
@@ -73,6 +73,8 @@ def implied_cluster(graph: StreamGraph, assignment: Mapping[str, str]) -> Cluste
     """
     tags: dict[str, set[str]] = {device: set() for device in assignment.values()}
     operators = graph.operators
+    from streamplace.model.expansion import expand
+
     subtasks = expand(graph)
     for name, device in assignment.items():
         if name in operators:

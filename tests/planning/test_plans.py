@@ -20,7 +20,7 @@ from planning_cases import (
 from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.model.devices import SLACK
-from streamplace.model.expansion import with_parallelism
+from streamplace.model.subtasks import with_parallelism
 from streamplace.placers.registry import Budget
 from streamplace.planning import planner
 from streamplace.planning.demand import demand_of

@@ -12,8 +12,8 @@ import numpy as np
 
 from streamplace.display.report import percent
 from streamplace.model.arrays import Ints
-from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import operators_by_subtask
 from streamplace.objectives.throughput.loads import CardLoad, DeviceLoad, LinkLoad
 
 if TYPE_CHECKING:
