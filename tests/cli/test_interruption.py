@@ -84,7 +84,7 @@ def test_ctrl_c_in_an_import_exits_130_in_one_line(module, graph, tmp_path):
 
 
 def test_an_interrupt_that_python_drops_counts(graph, tmp_path):
-    done = run_with(tmp_path, IN_A_DESTRUCTOR, "streamsim", "place", "graph.json")
+    done = run_with(tmp_path, IN_A_DESTRUCTOR, "streamplace.settings.base", "place", "graph.json")
     assert (done.returncode, done.stderr.strip()) == (130, "error: interrupted")
 
 
