@@ -82,7 +82,7 @@ def spoiled(value, rng):
         for name in rng.choice(names, rng.integers(1, 3)).tolist():
             columns[name] = spoiled(columns[name], rng)
         return types.SimpleNamespace(**columns)
-    others = (None, -1, 0, 2**31, 2**70, 1e300, float("nan"), "x", [], np.zeros(3), value)
+    others = (None, -1, 0, 10**6, 2**70, 1e300, float("nan"), "x", [], np.zeros(3), value)
     return others[rng.integers(len(others))]
 
 
