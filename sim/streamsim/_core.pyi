@@ -387,6 +387,7 @@ def throughput_of(problem: Problem, placement: Ints) -> float:
 
 # incremental
 
+@disjoint_base
 class Incremental:
     """A placement whose throughput follows every move."""
 

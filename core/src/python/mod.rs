@@ -37,5 +37,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     coarsening::add(module)?;
     packing::add(module)?;
     pilot::add(module)?;
-    pilot_makespan::add(module)
+    pilot_makespan::add(module)?;
+    module.delattr("__all__") // names of the module are those in its types
 }
