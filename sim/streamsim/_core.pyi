@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Protocol, Self, final, type_check_only
 
+from typing_extensions import disjoint_base
+
 from streamsim.arrays import Bools, Floats, Ints, Longs, Singles
 
 SOURCES: str
