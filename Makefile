@@ -19,16 +19,21 @@ INSTALL := UV=$(BIN)/uv ./install.sh
 # Byte code of what is imported is written once, also where the environment says not to.
 PYTHON_HERE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 
-.PHONY: demo test test-all lint versions docs bench fuzz page jars build release-rehearsal sbom clean pyflink extras
+.PHONY: demo test test-all core lint versions docs bench fuzz page jars build wheel release-rehearsal sbom clean pyflink extras
 
-demo: $(READY)
+demo: $(READY) core
 	@$(PYTHON_HERE) examples/demo.py demo
 
 # Pytest rewrites every file of tests, and with byte code not in every process.
-test: $(TOOLS)
+test: $(TOOLS) core
+	cd core && cargo test --quiet --no-default-features
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) \
 		--dist loadgroup --no-loadscope-reorder \
 		--hypothesis-profile=$(EXAMPLES) --durations=40 -rsfE $(COVERAGE)
+
+# The extension module, if its sources have changed.
+core: $(READY)
+	@$(BIN)/python core/build.py
 
 # What is slow and rarely breaks as well, before a release: an hour.
 test-all: MARKED :=
@@ -36,10 +41,12 @@ test-all: EXAMPLES := thorough
 test-all: COVERAGE := --cov --cov-report=term --cov-fail-under=96
 test-all: pyflink test lint versions docs bench fuzz
 
-lint: $(TOOLS)
+lint: $(TOOLS) core
+	cd core && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	cd sim && MYPYPATH=. $(abspath $(BIN))/stubtest streamsim._core
 	$(BIN)/lint-imports
 
 # The lowest and the newest versions of other packages, on the first and the last Python.
@@ -86,6 +93,10 @@ build: $(TOOLS)
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/twine check --strict dist/*
 
+# A wheel for Linux with glibc 2.17 or newer, which zig links.
+wheel: $(READY)
+	STREAMPLACE_GLIBC=2.17 $(BIN)/uv build --quiet --wheel --out-dir dist
+
 # All of a release but its publication; test-all comes before.
 release-rehearsal: build
 	@.ci/rehearsal
@@ -112,5 +123,4 @@ $(READY): pyproject.toml constraints.txt
 $(TOOLS): $(READY)
 	@echo "Installing what tests, checks and pages need (once; 0.9 GB)"
 	@$(INSTALL) $(VENV) --compile-bytecode -c constraints.txt $(PARTS)
-	@$(PYTHON_HERE) -m streamplace.kernels
 	@touch $@

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from dream_graphs import MIPS, Rows, between, cluster_of, dressed
-from streamsim.jit import kernel
+from streamsim._core import PilotState
 from studies import markdown
 
 from streamplace.drawing.figures import PALETTE, add_title, new_figure, save
@@ -31,16 +31,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.evaluate.paired import half_interval
 from streamplace.families.branched import STANDARD, Branched, branched
 from streamplace.families.random_dag import RandomDag, random_dag
-from streamplace.learn.models.pilot.features import (
-    N_DEVICE,
-    N_STEP,
-    DeviceFeature,
-    PilotFeatures,
-    begin,
-    features_of,
-    measure,
-    put,
-)
+from streamplace.learn.models.pilot.features import DeviceFeature, PilotFeatures, features_of
 from streamplace.model import Cluster, Problem, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
@@ -228,24 +219,13 @@ def by_placer(text: str, seconds: float | None) -> Callable[[Problem], Answer]:
     return place
 
 
-@kernel
 def put_greedily(features: PilotFeatures) -> Any:
     """Put every unit where the peak grows least, of equals where least flow is cut."""
-    state, n_devices = begin(features), len(features.group)
-    devices, steps = np.zeros((n_devices, N_DEVICE), np.float32), np.zeros(N_STEP, np.float32)
-    is_open = np.zeros(n_devices, np.bool_)
-    for t in range(len(features.order)):
-        unit, best = features.order[t], -1
-        measure(features, state, unit, t, devices, steps, is_open)
-        growth, cut = devices[:, DeviceFeature.PEAK_GROWTH], devices[:, DeviceFeature.FLOW_CUT]
-        for a in range(n_devices):
-            if is_open[a] and (
-                best < 0
-                or growth[a] < growth[best]
-                or (growth[a] == growth[best] and cut[a] < cut[best])
-            ):
-                best = a
-        put(features, state, unit, best, 1)
+    state = PilotState(features)
+    for t, unit in enumerate(features.order.tolist()):
+        devices, _, is_open = state.measure(unit, t)
+        keys = devices[:, DeviceFeature.FLOW_CUT], devices[:, DeviceFeature.PEAK_GROWTH], ~is_open
+        state.put(unit, int(np.lexsort(keys)[0]))
     return state.place
 
 

@@ -21,10 +21,11 @@ from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
 from streamplace.model.buffers import is_of_messages
 from streamplace.model.defaults import FLINK_HEADROOM
-from streamplace.model.expansion import Expansion, expand, with_parallelism
+from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import with_parallelism
 from streamplace.model.units import LARGEST
 from streamplace.planning.offers import Catalogue, Offer
 

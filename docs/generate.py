@@ -67,7 +67,8 @@ def _parts(name: str) -> list[dict[str, Any]]:
 PASS = frozenset(("giph", "giph-task-eft", "placeto", "hdp", "hsdag", "doppler"))
 RATE = frozenset(("dream", "encdec", "encdec-gnn", "pilot"))
 """Learned placers by what their shipped weights were trained for."""
-TORCH = frozenset(("encdec", "encdec-gnn", "dream", "hdp", "hsdag", "doppler"))
+LEARN = (PASS | RATE) - {"pilot"}
+"""Placers that need the extra ``learn``."""
 PROOFS = {"auto": "small graphs", "exact": "until the budget ends"}
 DEVICES = {"encdec": "5 equal", "encdec-gnn": "5 equal", "dream": "64", "placeto": "32"}
 """Most devices; any number of any speed by default."""
@@ -95,13 +96,13 @@ def placers() -> str:
                 f"`{name}`",
                 question.replace("makespan", "pass"),
                 DEVICES.get(name, ""),
-                "yes" if name in TORCH else "",
+                "yes" if name in LEARN else "",
                 PROOFS.get(name, ""),
                 "the budget" if name in SEARCHES else time,
                 placer.summary.rstrip("."),
             )
         )
-    head = ("placer", "question", "devices", "PyTorch", "proof", "time", "what it does")
+    head = ("placer", "question", "devices", "`[learn]`", "proof", "time", "what it does")
     options = "".join(_placer(PLACERS[name]) for name in PLACERS)
     return f"{_table(head, rows)}\nOptions:\n\n{options}"
 

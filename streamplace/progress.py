@@ -47,7 +47,7 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
         TimeRemainingColumn,
     )
 
-    from streamplace.display.console import DataConsole
+    from streamplace.display.data_console import DataConsole
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),
@@ -79,7 +79,7 @@ def waiting(title: str, hint: str = "") -> Iterator[None]:
     from rich.status import Status
     from rich.text import Text
 
-    from streamplace.display.console import DataConsole
+    from streamplace.display.data_console import DataConsole
 
     class LastMessage(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

@@ -11,21 +11,25 @@ import logging
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted, suggestion
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 @cache
-def plugins() -> tuple[EntryPoint, ...]:
+def plugins() -> "tuple[EntryPoint, ...]":
     """Entry points of others, in all groups; cached, because reading all packages takes long."""
-    found = cast(EntryPoints, entry_points())
+    from importlib.metadata import entry_points
+
+    found = cast("EntryPoints", entry_points())
     groups = (group for group in found.groups if group.startswith("streamplace."))
     return tuple(point for group in sorted(groups) for point in found.select(group=group))
 
@@ -149,7 +153,7 @@ class Registry(Generic[T]):
             self._loaded = False
             raise
 
-    def _load_plugin(self, point: EntryPoint) -> None:
+    def _load_plugin(self, point: "EntryPoint") -> None:
         """Import what a package of others registers; one that is broken is named and left out."""
         try:
             point.load()

@@ -9,4 +9,5 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Indices = NDArray[np.uint32]  # unsigned, so that no access checks for a negative index
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Records = NDArray[np.void]

@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamsim.arrays import Bools, Floats, Ints, Longs
-from streamsim.jit import kernel
+from streamsim import _core
+from streamsim.arrays import Bools, Floats, Ints
 from streamsim.platform import filled
-from streamsim.topology import group_by, topological_order
 
 #: Share of the larger rate by which the inputs of a join may differ.
 UNEQUAL = 1e-6
@@ -89,40 +88,26 @@ def flow_of(
     rates, tail = np.array(rate, np.float64), np.array(source, np.int32)
     n, m = len(rates), len(tail)
     panes = np.array(windows, np.float64).reshape(-1, 6)
-    order, by_source, tail, head, out_start, out_end = _lay_out(n, tail, np.array(target, np.int32))
-    if len(order) < n:
-        raise CycleError(order)
-    per_tuple = np.ones(m) if selectivity is None else np.array(selectivity, np.float64)[by_source]
-    joining = np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_)
-    label = (np.arange(m) if inputs is None else np.array(inputs, np.int64))[by_source]
-    kin = np.argsort(np.where(joining[head], label, 0), kind="stable").astype(np.int32)
-    joining, port_start, port, in_start, in_row = _ports(joining, head[kin], label[kin], kin)
-    flowing = propagate_rates(rates, tail, head, per_tuple, panes, port_start, port)
-    input_rate, output_rate, tuples, intake = flowing
-    size = filled(payload, m, 0.0)[by_source]
+    found = _core.flow(
+        rates,
+        tail,
+        np.array(target, np.int32),
+        filled(selectivity, m, 1.0),
+        panes,
+        np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_),
+        np.arange(m) if inputs is None else np.array(inputs, np.int64),
+    )
+    if len(found["order"]) < n:
+        raise CycleError(found["order"])
+    size = filled(payload, m, 0.0)[found["stream_index"]]
     return Flow(
-        order=order,
+        **found,
         rate=rates,
         windows=panes,
-        joins=joining,
-        port_start=port_start,
-        source=tail,
-        target=head,
-        selectivity=per_tuple,
-        port=port,
-        stream_index=by_source,
-        out_start=out_start,
-        out_end=out_end,
-        in_start=in_start,
-        in_streams=kin[in_row],
-        input_rate=input_rate,
-        output_rate=output_rate,
-        tuples=tuples,
-        intake=intake,
         sources=np.flatnonzero(rates).astype(np.int32),
         parallelism=filled(parallelism, n, 1.0),
         payload=size,
-        traffic=tuples * size,
+        traffic=found["tuples"] * size,
     )
 
 
@@ -144,108 +129,3 @@ def unequal_inputs(flow: Flow) -> tuple[int, int, float, float] | None:
     f = int(siblings[np.argmax(into[flow.port[siblings]])])
     pair = flow.stream_index[[f, e]].tolist()
     return pair[0], pair[1], float(into[flow.port[f]]), float(into[flow.port[e]])
-
-
-@kernel
-def _lay_out(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
-    """Sort operators topologically, and streams by the position of their source.
-
-    Returns the order, which is shorter than n if there is a cycle; the streams, their sources and
-    targets; and the first stream out of every operator and the index after the last.
-    """
-    order = topological_order(n, source, target)
-    start, end = np.zeros(n, np.int32), np.zeros(n, np.int32)
-    for u in source:
-        end[u] += 1
-    first = 0
-    by_source, tail, head = np.empty_like(source), np.empty_like(source), np.empty_like(source)
-    if len(order) < n:
-        return order, by_source, tail, head, start, end
-    for v in order:
-        start[v] = first
-        first += end[v]
-        end[v] = start[v]
-    for e in range(len(source)):
-        u = source[e]
-        at = end[u]
-        end[u] = at + 1
-        by_source[at], tail[at], head[at] = e, u, target[e]
-    return order, by_source, tail, head, start, end
-
-
-@kernel
-def _ports(
-    joins: Bools, target: Ints, label: Longs, kin: Ints
-) -> tuple[Bools, Ints, Ints, Ints, Ints]:
-    """Assign ports to streams.
-
-    Returns whether each operator has several ports, the first port of each [N + 1] and the port of
-    every stream [M]; then ``in_start``, and the positions in ``kin`` of the streams into each
-    operator. Targets and labels come in the order ``kin``, in which streams into a join with equal
-    labels are adjacent; numpy sorts them, because a sort takes seconds to compile.
-    """
-    n = len(joins)
-    in_start, in_row = group_by(target, n)
-    several, start, port = np.zeros(n, np.bool_), np.zeros(n + 1, np.int32), np.empty_like(target)
-    for v in range(n):
-        at = start[v]
-        for i in range(in_start[v], in_start[v + 1]):
-            if joins[v] and i > in_start[v] and label[in_row[i]] != label[in_row[i - 1]]:
-                at += 1
-            port[kin[in_row[i]]] = at
-        several[v] = at > start[v]
-        start[v + 1] = at + 1
-    return several, start, port, in_start, in_row
-
-
-@kernel
-def propagate_rates(
-    rate: Floats,
-    source: Ints,
-    target: Ints,
-    selectivity: Floats,
-    windows: Floats,
-    port_start: Ints,
-    port: Ints,
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Input and output rates of operators, tuples/s of streams and their contributions to λ.
-
-    Streams must come in an order that visits every operator after all of its inputs. The rate of a
-    port is R_v + Σ over its streams (u, v) of selectivity · output rate of u; λ(v) is the largest
-    over its ports, which agree. The output rate of a windowed operator is f(λ · size) / advance.
-    """
-    window_row = np.full(len(rate), -1, np.int32)
-    for k in range(len(windows)):
-        window_row[int(windows[k, 0])] = k
-    arriving = np.empty(port_start[len(rate)])
-    for v in range(len(rate)):
-        arriving[port_start[v] : port_start[v + 1]] = rate[v]
-    input_rate = rate.copy()
-    tuples = np.empty(len(source))
-    for e in range(len(source)):
-        u, v = source[e], target[e]
-        tuples[e] = selectivity[e] * _output(input_rate[u], window_row[u], windows)
-        arriving[port[e]] += tuples[e]
-        input_rate[v] = max(input_rate[v], arriving[port[e]])
-    output_rate = np.empty(len(rate))
-    for v in range(len(rate)):
-        output_rate[v] = _output(input_rate[v], window_row[v], windows)
-    intake = np.empty(len(source))
-    for e in range(len(source)):
-        v = target[e]
-        intake[e] = tuples[e] / (port_start[v + 1] - port_start[v])
-    return input_rate, output_rate, tuples, intake
-
-
-@kernel
-def window_output(row: Floats, count: float) -> float:
-    """Output of a window for ``count`` tuples: f(count) of `WindowedOperator`."""
-    return min(row[5], row[3] + row[4] * count) if count > 0 else 0.0
-
-
-@kernel
-def _output(rate: float, row: int, windows: Floats) -> float:
-    if row < 0:
-        return rate
-    output: float = window_output(windows[row], rate * windows[row, 1]) / windows[row, 2]
-    return output

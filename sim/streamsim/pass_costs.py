@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamsim.arrays import Floats, Ints
-from streamsim.instance import Instance, writable
-from streamsim.jit import kernel
-from streamsim.loads import slowdown, wire_between
+from streamsim import _core
+from streamsim.arrays import Floats
+from streamsim.instance import Instance, as_ints
 from streamsim.steady import throughput
 
 
@@ -43,10 +42,8 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
     >>> two.core_seconds.round(6).tolist(), two.link_seconds.round(6).tolist(), two.remote_bytes
     ([[0.001, 0.005]], [0.02], array([20000.]))
     """
-    batch = writable(placements)
-    core = np.zeros((len(batch), instance.n_devices))
-    link, sent = np.zeros(len(batch)), np.zeros(len(batch))
-    _spend(instance, batch, pass_seconds(instance), core, link, sent)
+    batch = as_ints(placements)
+    core, link, sent = _core.pass_costs(instance.core, batch, pass_seconds(instance))
     if len(instance.constant):
         with np.errstate(divide="ignore"):
             lasts = pass_seconds(instance) / throughput(instance, batch)
@@ -56,24 +53,3 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
             taken = np.where(busy > 0, lasts * busy * instance.cores[place], 0.0)
             core[np.arange(len(batch)), place] += taken
     return Spent(core, link, sent)
-
-
-@kernel
-def _spend(
-    instance: Instance, placements: Ints, seconds: float, core: Floats, link: Floats, sent: Floats
-) -> None:
-    for i in range(len(placements)):
-        place = placements[i]
-        for v in range(len(place)):
-            a, kind = place[v], instance.device_type[place[v]]
-            core[i, a] += seconds * instance.input_rate[v] * instance.seconds[v, kind]
-        for e in range(len(instance.source)):
-            a, b = place[instance.source[e]], place[instance.target[e]]
-            if a != b:
-                tuples, size = seconds * instance.tuples[e], seconds * instance.traffic[e]
-                handling = tuples * instance.overhead + size * instance.overhead_per_byte
-                core[i, a] += handling * slowdown(instance, a)
-                core[i, b] += handling * slowdown(instance, b)
-                link[i] += instance.latency[a, b] + tuples * instance.gap
-                link[i] += size * wire_between(instance, a, b)
-                sent[i] += size

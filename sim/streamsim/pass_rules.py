@@ -28,7 +28,7 @@ class Rules:
         Operator that a free core runs next, of those that are ready on its device.
 
         - ``fifo``: the one that became ready first. Events of the same instant happen in the order
-          in which they were created (`streamsim.passes.event_loop`).
+          in which they were created, as in SimPy.
         - ``rows``: the same, but of those that become ready at the same instant the one whose
           last input has the producer with the lowest index, then the one with the lower index.
         - ``priority``: the one with the highest priority, then with the lower index.

@@ -2,25 +2,16 @@
 
 import numpy as np
 
+from streamsim import _core
 from streamsim.arrays import Bools, Floats, Ints
 from streamsim.equation import n_resources
 from streamsim.instance import Instance
-from streamsim.jit import kernel
-from streamsim.loads import full_rate_loads, limits_subtasks
+from streamsim.loads import limits_subtasks
 
 
-@kernel
 def flow_at(instance: Instance, shares: Floats) -> Floats:
     """Fraction of its full input that every operator has with sources at shares [S], shape [N]."""
-    flow = np.zeros(len(instance.rate))
-    for k in range(len(shares)):
-        flow[instance.sources[k]] = shares[k] * instance.rate[instance.sources[k]]
-    for v in instance.order:
-        if instance.input_rate[v] > 0:
-            flow[v] /= instance.input_rate[v]
-        for e in range(instance.out_start[v], instance.out_end[v]):
-            flow[instance.target[e]] += instance.intake[e] * flow[v]
-    return flow
+    return _core.flow_at(instance.core, shares)
 
 
 def flow_shares(instance: Instance) -> Floats:
@@ -28,16 +19,9 @@ def flow_shares(instance: Instance) -> Floats:
     return np.array([flow_at(instance, alone) for alone in np.eye(len(instance.sources))])
 
 
-@kernel
 def leading_to(instance: Instance, marked: Bools) -> Bools:
     """Whether tuples of each source reach one of the marked operators, shape [S]."""
-    leads = marked.copy()
-    for i in range(len(leads) - 1, -1, -1):
-        v = instance.order[i]
-        for e in range(instance.out_start[v], instance.out_end[v]):
-            if instance.tuples[e] > 0 and leads[instance.target[e]]:
-                leads[v] = True
-    return leads[instance.sources]
+    return _core.leading_to(instance.core, marked)
 
 
 def at_shares(instance: Instance, shares: Floats) -> Instance:
@@ -75,7 +59,7 @@ def loads_of_parts(instance: Instance, place: Ints, parts: Floats) -> Floats:
             tuples=instance.tuples * sent,
             traffic=instance.traffic * sent,
         )
-        full_rate_loads(with_part, place, own[:shared])
+        own[:shared] = _core.full_rate_loads(with_part.core, place)
     if limits_subtasks(instance):
         loads[:, shared:] = parts * instance.core_load[np.arange(n), instance.device_type[place]]
     return loads

@@ -11,19 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamsim import _core
 from streamsim.arrays import Floats, Ints
-from streamsim.equation import link_load, n_resources, pressures
-from streamsim.instance import Instance, writable
-from streamsim.jit import inlined_kernel, kernel
-from streamsim.loads import (
-    busiest_core,
-    full_rate_loads,
-    highest,
-    limits_subtasks,
-    n_constants,
-    only_devices_and_links,
-    write_constants,
-)
+from streamsim.equation import pressures
+from streamsim.instance import Instance, as_ints
+from streamsim.loads import limits_subtasks, only_devices_and_links
 
 
 class Loads(NamedTuple):
@@ -73,27 +65,19 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
     >>> throughput(instance, [[0, 0], [0, 1]])  # the link needs 2 s for the bytes of one second
     array([1. , 0.5])
     """
-    batch = writable(placements)
-    out = np.empty(len(batch))
-    if is_plain(instance) and not len(instance.constant):
-        _plain(instance, batch, out)
-    else:
-        constants = np.empty(n_constants(instance))
-        _any(instance, batch, out, limits_subtasks(instance), constants)
-    return out
+    return _core.throughput(instance.core, as_ints(placements))
 
 
 def throughput_of(instance: Instance, placement: ArrayLike) -> float:
     """`throughput` of one placement (shape [N])."""
-    return float(throughput(instance, np.asarray(placement)[None])[0])
+    return _core.throughput_of(instance.core, as_ints(placement))
 
 
 def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
     """Load of every resource under one placement (shape [N]) at full rate."""
-    place = writable(placement)
+    place = as_ints(placement)
     d = instance.n_devices
-    flat = np.empty(d * (d + 3))
-    full_rate_loads(instance, place, flat)
+    flat = _core.full_rate_loads(instance.core, place)
     devices, links, egress, ingress = np.split(flat, np.cumsum([d, d * d, d]))  # as in `equation`
     pressed = devices
     rows = np.arange(len(place)), instance.device_type[place]
@@ -144,54 +128,3 @@ def _top(kind: str, loads: Floats, uses: Floats) -> Bottleneck:
     where = np.unravel_index(int(np.argmax(loads)), loads.shape)
     peer = int(where[1]) if loads.ndim == 2 else -1
     return Bottleneck(kind, int(where[0]), peer, float(loads[where]), float(uses[where]))
-
-
-@kernel
-def _plain(instance: Instance, placements: Ints, out: Floats) -> None:
-    d = len(instance.device_type)
-    device, link = np.zeros(d), np.zeros(d * d)
-    wire = instance.seconds_per_byte.ravel()
-    few_pairs = d * d <= 4 * len(instance.source)
-    for i in range(len(placements)):
-        place = placements[i]
-        worst = 1.0
-        for v in range(len(place)):
-            device[place[v]] += instance.load[v, instance.device_type[place[v]]]
-        for e in range(len(instance.source)):
-            pair = place[instance.source[e]] * d + place[instance.target[e]]
-            link[pair] += instance.traffic[e]
-        for a in range(d):
-            worst = max(worst, device[a])
-            device[a] = 0.0
-        if few_pairs:
-            for pair in range(d * d):
-                worst = max(worst, link_load(link[pair], 0.0, wire[pair], 0.0))
-            link[:] = 0.0
-        else:
-            worst = max(worst, _drain(instance, place, link, wire))
-        out[i] = 1.0 / worst
-
-
-@inlined_kernel
-def _drain(instance: Instance, place: Ints, link: Floats, wire: Floats) -> float:
-    """Largest load of a link; clears the traffic of the links in use, which are few."""
-    d, worst = len(instance.device_type), 0.0
-    for e in range(len(instance.source)):
-        pair = place[instance.source[e]] * d + place[instance.target[e]]
-        worst = max(worst, link_load(link[pair], 0.0, wire[pair], 0.0))
-        link[pair] = 0.0
-    return worst
-
-
-@kernel
-def _any(
-    instance: Instance, placements: Ints, out: Floats, per_core: bool, constants: Floats
-) -> None:
-    loads = np.empty(n_resources(len(instance.device_type)))
-    for i in range(len(placements)):
-        full_rate_loads(instance, placements[i], loads)
-        write_constants(instance, placements[i], constants)
-        worst = max(1.0, highest(loads, constants))
-        if per_core:
-            worst = max(worst, busiest_core(instance, placements[i]))
-        out[i] = 1.0 / worst

@@ -10,16 +10,13 @@ from streamplace.io.parsing import parse_tables
 from streamplace.io.placements import order_given
 from streamplace.io.problems import read_problem, usual_cluster
 from streamplace.model.constraints import Constraints
-from streamplace.model.expansion import named_problem
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.relocation import Relocation
+from streamplace.model.subtasks import named_problem
 from streamplace.model.units import Quantity, tuple_rate
-from streamplace.objectives.conditions import composed_objective
-from streamplace.objectives.registry import Objective, suggested_by
-from streamplace.placers.result import Result
+from streamplace.objectives.registry import Objective, named_objective, suggested_by
 from streamplace.settings.convert import (
     ClusterLike,
     ConstraintsLike,
@@ -34,6 +31,11 @@ from streamplace.settings.convert import (
 
 if TYPE_CHECKING:
     from networkx import DiGraph
+
+    from streamplace.model.relocation import Relocation
+    from streamplace.placers.result import Result as Result
+else:  # imported where something else than a placement is given
+    Result = Any
 T = TypeVar("T")
 
 
@@ -150,10 +152,12 @@ def converted(graph: T) -> T | StreamGraph:
 
 def given_placement(placement: PlacementLike) -> Mapping[str, str] | Path:
     """Operator or subtask → device, a `Placement` if there is an order; or the path of a file."""
-    if isinstance(placement, Result):
-        return placement.placement
     if isinstance(placement, Placement):
         return placement
+    from streamplace.placers.result import Result
+
+    if isinstance(placement, Result):
+        return placement.placement
     if isinstance(placement, PandasSeries):
         return _assignment(placement.to_dict())
     if isinstance(placement, Mapping):
@@ -202,8 +206,12 @@ def _order(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
 
 
 def objective_of(
-    problem: Problem, objective: str | Objective = "", relocation: Relocation | None = None
+    problem: Problem, objective: str | Objective = "", relocation: "Relocation | None" = None
 ) -> Objective:
     """Objective itself, by name, or the problem's default one, with the cost of moving."""
     chosen = checked_objective(objective) or suggested_by(problem.graph)
+    if relocation is None:
+        return named_objective(chosen) if isinstance(chosen, str) else chosen
+    from streamplace.objectives.conditions import composed_objective
+
     return composed_objective(chosen, relocation=checked_relocation(relocation))

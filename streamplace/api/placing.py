@@ -18,13 +18,7 @@ from streamplace.api.arguments import (
 from streamplace.io.files import spot
 from streamplace.io.placements import read_placed_for
 from streamplace.model.problem import Problem
-from streamplace.model.profile_trust import check_trust
-from streamplace.model.relocation import Relocation
 from streamplace.model.units import Quantity, digits
-from streamplace.objectives.explanation import Explanation
-from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import Placer
-from streamplace.placers.result import Result
 from streamplace.settings.convert import (
     BudgetLike,
     ClusterLike,
@@ -33,13 +27,17 @@ from streamplace.settings.convert import (
     is_path,
     path_of,
 )
-from streamplace.settings.place import PlaceSettings
 from streamplace.settings.simulate import SimulateSettings
 
 if TYPE_CHECKING:
     from streamsim.engine.settings import Policy, Randomness
 
     from streamplace.evaluate.queues import QueueRun
+    from streamplace.model.relocation import Relocation
+    from streamplace.objectives.explanation import Explanation
+    from streamplace.objectives.registry import Objective
+    from streamplace.placers.registry import Placer
+    from streamplace.placers.result import Result
 
 LOG = logging.getLogger(__name__)
 DEFAULT_PLACER = "auto"
@@ -123,7 +121,11 @@ def place(
     >>> place(graph, 3, constraints={"pin": {"a": "d2"}}, budget="50 ms").placement["a"]
     'd2'
     """
-    settings = PlaceSettings.of(locals())
+    keywords = locals()
+    from streamplace.model.profile_trust import check_trust
+    from streamplace.settings.place import PlaceSettings
+
+    settings = PlaceSettings.of(keywords)
     request = settings.request()
     problem = problem_of(graph, settings.cluster, settings.constraints)
     check_trust(problem.graph, trusts=settings.trust_profile)

@@ -195,10 +195,13 @@ def with_json(function: F) -> F:
 def read_problem(graph: Path, settings: "PlaceSettings | SimulateSettings") -> "Problem":
     """Read a graph or a problem, with the cluster, the constraints and the changes of settings."""
     from streamplace.io import problems
-    from streamplace.model.what_if import changed_problem
 
-    read = problems.read_problem(graph, settings.machines(), settings.constraints)
-    problem = changed_problem(read, **settings.changes())
+    problem = problems.read_problem(graph, settings.machines(), settings.constraints)
+    changes = settings.changes()
+    if any(changes.values()):
+        from streamplace.model.what_if import changed_problem
+
+        problem = changed_problem(problem, **changes)
     LOG.info(
         "%d operators, %d streams, %d devices, %g tuples/s",
         problem.n_operators,

@@ -3,11 +3,13 @@
 import io
 import json
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -93,12 +95,21 @@ def say_report(report: "Report") -> None:
 
 def print_report(report: "Report") -> None:
     """Print a report as wide as the terminal, or 80 columns without one; details with ``-v``."""
-    from streamplace.display.console import WIDTH, DataConsole, print_parts
+    from streamplace.display.console import WIDTH, lines_of
 
     context = click.get_current_context(silent=True)
     is_verbose = context is not None and context.meta.get(VERBOSE)
-    console = DataConsole(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
-    print_parts(console, report.all_parts if is_verbose else report.main_parts)
+    parts = report.all_parts if is_verbose else report.main_parts
+    if sys.stdout.isatty():
+        for line in lines_of(parts, get_terminal_size().columns, _bold):
+            click.echo(line)
+    else:
+        for line in lines_of(parts, WIDTH):
+            click.echo(line)
+
+
+def _bold(text: str) -> str:
+    return text if os.environ.get("TERM") in ("dumb", "unknown") else click.style(text, bold=True)
 
 
 def with_command(report: "Report", graph: Path, options: Mapping[str, Any]) -> "Report":

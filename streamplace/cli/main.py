@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 from click.exceptions import NoArgsIsHelpError
+from streamsim._core import SOURCES
 
 import streamplace.cli
 from streamplace import __version__
@@ -47,7 +48,7 @@ class CommandFiles(CommandGroup):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with: streamplace demo",
 )
-@click.version_option(__version__, prog_name="streamplace")
+@click.version_option(f"{__version__} (core {SOURCES})", prog_name="streamplace")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Decide where every operator of a stream-processing graph runs.

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamplace.engines.names import resources
-from streamplace.model.expansion import Expansion, expand, named_problem
+from streamplace.model.expansion import Expansion, expand
 from streamplace.model.message_text import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import named_problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from streamplace.engines.deployment import Deployment
-from streamplace.engines.registry import EXPORTS
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.graphs import documents, only
@@ -13,10 +11,10 @@ from streamplace.io.problems import problem_from
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
-from streamplace.model.expansion import expand, named_problem
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import named_problem
 
 
 def read_assignment(path: Path) -> Mapping[str, str]:
@@ -26,6 +24,8 @@ def read_assignment(path: Path) -> Mapping[str, str]:
 
 def assignment_of(content: bytes, path: Path) -> Mapping[str, str]:
     """Operator → device from the content of a file."""
+    from streamplace.engines.registry import EXPORTS
+
     readers = {e.suffix: e.read for e in map(EXPORTS.__getitem__, EXPORTS) if e.read}
     if (read := readers.get(path.suffix)) is None:
         raise FormatError(
@@ -38,6 +38,8 @@ def assignment_of(content: bytes, path: Path) -> Mapping[str, str]:
 def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
     """Placement of a problem's operators or of their subtasks, with the problem of these."""
     if path.suffix in EXPORTED:
+        from streamplace.engines.deployment import Deployment
+
         assignment = read_assignment(path)
         with located(spot(path)):
             deployment = Deployment.of(problem, assignment)
@@ -71,6 +73,8 @@ def implied_cluster(graph: StreamGraph, assignment: Mapping[str, str]) -> Cluste
     """
     tags: dict[str, set[str]] = {device: set() for device in assignment.values()}
     operators = graph.operators
+    from streamplace.model.expansion import expand
+
     subtasks = expand(graph)
     for name, device in assignment.items():
         if name in operators:

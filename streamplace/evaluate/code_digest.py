@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
+from streamsim import _core
+
 from streamplace.io.weights import stamped
 from streamplace.registry import plugins
 
@@ -26,7 +28,8 @@ MADE = {"__pycache__", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 def code_digest(*things: Any) -> str:
     """Short digest of streamplace, and of the code of others that placers and objectives run."""
     names = sorted(OWN | set(_modules(things, set())) - sys.stdlib_module_names)
-    return sha256("".join(map(_content, names)).encode()).hexdigest()[:12]
+    parts = [_core.SOURCES, *map(_content, names)]
+    return sha256("".join(parts).encode()).hexdigest()[:12]
 
 
 def _modules(thing: Any, seen: set[int]) -> Iterator[str]:
@@ -76,7 +79,8 @@ def _content(name: str) -> str:
 def _inside(folder: Path) -> Iterator[Path]:
     """All files in a folder that were not made by running it."""
     for path in folder.rglob("*"):
-        if not MADE.intersection(path.parts) and path.is_file():
+        is_core = path.name == Path(_core.__file__).name  # told apart by its sources
+        if not (is_core or MADE.intersection(path.parts)) and path.is_file():
             yield path
 
 

@@ -278,14 +278,9 @@ def _selectivities(
 
 def _rates(rate: Floats, source: Rows, target: Rows, selectivity: Floats) -> tuple[Floats, Floats]:
     """Tuples/s on every stream and into every operator; streams come sorted by source."""
-    from streamsim.flow import propagate_rates
+    from streamsim import _core
 
-    tail, head = source.astype(np.int32), target.astype(np.int32)
-    ports = np.arange(len(rate) + 1, dtype=np.int32)
-    input_rate, _, tuples, _ = propagate_rates(
-        rate, tail, head, selectivity, np.empty((0, 6)), ports, head
-    )
-    return tuples, input_rate
+    return _core.rates_in_order(rate, source.astype(np.int32), target.astype(np.int32), selectivity)
 
 
 def _weights(parameters: RandomDag, rng: np.random.Generator) -> Floats:

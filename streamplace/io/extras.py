@@ -8,7 +8,7 @@ from typing import Any
 from streamplace.errors import MissingPackageError
 from streamplace.model.message_text import shown
 
-WITH_TORCH = ("torch", "torch_geometric")
+LEARNING = ("torch", "torch_geometric", "numba", "llvmlite")
 """Packages of the extras ``learn`` and ``torch-geometric``."""
 
 
@@ -26,16 +26,16 @@ def extra(package: str) -> Any:
 
 
 @contextmanager
-def importing_torch(extra: str = "learn") -> Iterator[None]:
-    """Import torch in this block.
+def importing(extra: str) -> Iterator[None]:
+    """Import what the extra ``learn`` or ``torch-geometric`` installs in this block.
 
-    MissingPackageError without it, or without what needs it, has the extra that installs both.
+    MissingPackageError has that extra if a package of it is missing.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in WITH_TORCH:
+        if package not in LEARNING:
             raise
         raise _missing(package, extra) from None
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.files import file_path, is_folder, read_bytes, read_lines, reading, spot
-from streamplace.io.interchange import native
 
 LINES = (".jsonl", ".jsonl.gz")
 _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.jsonl(\.gz)?)")
@@ -36,7 +35,16 @@ def lines_of(name: str | Path) -> Iterator[Line]:
             for number, line in read_lines(path):
                 yield Line(line, f"{spot(path)}:{number}", f"{_unicode(path.name)}:{number}")
         else:
-            yield Line(native(read_bytes(path), spot(path)), spot(path), name_of(path))
+            yield Line(_native(read_bytes(path), spot(path)), spot(path), name_of(path))
+
+
+def _native(content: bytes, where: str) -> bytes:
+    """Content of a file as a native document; graphs of other tools are converted."""
+    if content.startswith(b"{") and b'"nodes"' not in content:
+        return content
+    from streamplace.io.interchange import native
+
+    return native(content, where)
 
 
 def name_of(path: Path) -> str:

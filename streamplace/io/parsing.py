@@ -2,7 +2,6 @@
 
 import codecs
 import re
-import tomllib
 from collections.abc import Hashable
 from functools import cache
 from typing import Any, Literal, TypeVar, cast
@@ -70,6 +69,8 @@ def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
     >>> parse_toml_text(b"[training]\nepochs = 3", "here")
     {'training': {'epochs': 3}}
     """
+    import tomllib
+
     text = decoded(content, where)
     try:
         if _DEEP_KEY.search(text):  # tomllib takes the square of its length

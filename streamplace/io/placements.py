@@ -5,7 +5,7 @@ from contextlib import suppress
 from math import isclose
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamplace.errors import FormatError, PlacementError
 from streamplace.io.files import (
@@ -22,8 +22,10 @@ from streamplace.model.arrays import ROUNDING
 from streamplace.model.columns import checked_kind
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
-from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.problem import Problem
+
+if TYPE_CHECKING:
+    from streamplace.model.prediction_intervals import RateInterval
 
 EXPORTED = (".csv", ".graphml")
 """Suffixes of placements in other formats, which ``export`` reads."""
@@ -79,7 +81,7 @@ class Prediction(NamedTuple):
     """Rate that a placement of a measured graph was predicted to carry, with its interval."""
 
     graph: str
-    carries: RateInterval
+    carries: "RateInterval"
     confidence: float | None  # confidence of the interval; None if unknown
     drift: float | None = None  # part by which the interval is wider because the job was not warm
     kept: float | None = None  # tuples/s of sources that the placement does not limit
@@ -88,6 +90,8 @@ class Prediction(NamedTuple):
 
 def read_prediction(path: Path) -> Prediction | None:
     """Prediction in a placement file; None if its graph was not measured."""
+    from streamplace.model.prediction_intervals import RateInterval
+
     document = parse_document(read_bytes(path), spot(path))
     carries = document.get("carries")
     if carries is None:
@@ -96,7 +100,7 @@ def read_prediction(path: Path) -> Prediction | None:
     return Prediction(document.get("graph", ""), ends, carries["confidence"])
 
 
-def prediction_facts(carries: RateInterval | None, confidence: float) -> dict[str, Any]:
+def prediction_facts(carries: "RateInterval | None", confidence: float) -> dict[str, Any]:
     """Fields of a document for what the placement carries; empty if that is not known."""
     return {} if carries is None else {"carries": carries._asdict() | {"confidence": confidence}}
 

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.errors import FormatError
-from streamplace.io.clusters import cluster_from_tables, cluster_to_tables
-from streamplace.io.constraints import constraints_to_tables
 from streamplace.io.fields import plain
 from streamplace.io.files import encoded, file_path, json_line, json_text, located, write_text
 from streamplace.io.graphs import (
@@ -110,6 +108,9 @@ def problem_to_dict(problem: Draft | Problem) -> dict[str, Any]:
     >>> problem_to_dict(Problem(pipe, Cluster.uniform(1)))["cluster"]["devices"]
     [{'name': 'd0', 'mips': 2500}]
     """
+    from streamplace.io.clusters import cluster_to_tables
+    from streamplace.io.constraints import constraints_to_tables
+
     if not isinstance(problem, Draft):
         checked_kind(problem, Problem)
     document: dict[str, Any] = {"graph": graph_to_dict(problem.graph)}
@@ -136,6 +137,8 @@ def problem_from(
                 raise FormatError(
                     "contains its own cluster; drop yours, or remove 'cluster' from it"
                 )
+            from streamplace.io.clusters import cluster_from_tables
+
             with located("cluster"):
                 cluster = cluster_from_tables(parts["cluster"])
         if "constraints" in parts:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.io.extras import importing_torch
+from streamplace.io.extras import importing
 from streamplace.io.files import located
 from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND
 from streamplace.io.modules import INPUT, LOOSE, SOURCE, around, blocks_of
@@ -128,7 +128,7 @@ class ExportedModel:
 
 def exported(source: str) -> ExportedModel:
     """Export the model that ``package.module:function`` returns, in evaluation mode."""
-    with importing_torch():
+    with importing("learn"):
         import torch
 
     module, arguments, named = made(source)

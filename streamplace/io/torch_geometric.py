@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.errors import FormatError
-from streamplace.io.extras import importing_torch
+from streamplace.io.extras import importing
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
 from streamplace.io.parsing import parse_tables
 from streamplace.io.problems import problem_to_dict, usual_cluster
@@ -77,7 +77,7 @@ def to_torch_geometric(
     >>> from_torch_geometric(data) == graph
     True
     """
-    with importing_torch("torch-geometric"):
+    with importing("torch-geometric"):
         import torch
         from torch_geometric.data import Data
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from streamplace.errors import FormatError
 from streamplace.io.datasets import DataSet, Reader, split_of
-from streamplace.io.extras import importing_torch
+from streamplace.io.extras import importing
 from streamplace.io.lines import lines_of
 from streamplace.io.placements import fields_of, is_refusal, parse_document
 from streamplace.io.problems import usual_cluster
@@ -17,7 +17,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
 
-with importing_torch("torch-geometric"):
+with importing("torch-geometric"):
     import torch
     from torch_geometric.data import Data, InMemoryDataset
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.io.extras import importing
 from streamplace.io.files import write_text
 from streamplace.io.weights import Weights, write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
@@ -31,7 +32,8 @@ def built(model: LearnedModel, task: LearningTask, preset: Preset) -> Learner:
     """Learner whose parameters depend only on the task's seed; torch's global seed is untouched."""
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(task.seed)
-        return model.learner(task, preset.model)
+        with importing("learn"):
+            return model.learner(task, preset.model)
 
 
 def begin_from(learner: Learner, weights: Weights, where: str) -> None:

@@ -5,15 +5,15 @@ Loads are those of `streamsim.loads`: a unit loads its device, and the streams b
 load the link between their devices. Streams inside a unit cost nothing.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from streamsim import _core
 from streamsim.instance import Instance, with_constants_as_loads
-from streamsim.jit import kernel
 from streamsim.loads import limits_subtasks
 from streamsim.platform import Platform
 from streamsim.steady import is_plain
-from streamsim.topology import group_by
 
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.keep_apart import rival_columns
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 
-class Level(NamedTuple):
-    """Units and the streams between them (U units, E pairs seen from both ends, D devices).
-
-    The neighbours of unit u are the entries ``start[u]`` to ``start[u + 1]``.
-    """
-
+class _LevelColumns(NamedTuple):
     load: Floats  # [U, C] load as a fraction of a device of each type
     core: Floats  # [U, C] largest fraction of one core; [0, C] if no single core can limit
     start: Longs  # [U + 1]
@@ -47,6 +42,21 @@ class Level(NamedTuple):
     room: Floats  # [D] bytes
     ruled: bool  # whether some unit may not use some device
     plain: bool  # whether only devices and links limit
+
+
+class Level(_LevelColumns):
+    """Units and the streams between them (U units, E pairs seen from both ends, D devices).
+
+    The neighbours of unit u are the entries ``start[u]`` to ``start[u + 1]``.
+    """
+
+    @cached_property
+    def compiled(self) -> _core.Level:
+        """The core's copy of the arrays, made and checked at the first use."""
+        return _core.Level(self)
+
+    def __getstate__(self) -> None:
+        """Leave the core's copy out of pickles."""
 
     @property
     def n_units(self) -> int:
@@ -73,19 +83,12 @@ def level_with(problem: "Problem", instance: Instance) -> Level:
     n, d = instance.n_operators, instance.n_devices
     by_tuple = instance.overhead > 0 or instance.gap > 0
     tuples = instance.tuples if by_tuple else np.zeros(0)
-    start, peer, sent, taken, sent_tuples, taken_tuples = _entries(
-        n, instance.source, instance.target, instance.traffic, tuples
-    )
+    ends = instance.source, instance.target
     no_core = np.zeros((0, instance.load.shape[1]))
     level = Level(
         load=instance.load,
         core=instance.core_load if limits_subtasks(instance) else no_core,
-        start=start,
-        peer=peer,
-        sent=sent,
-        taken=taken,
-        sent_tuples=sent_tuples,
-        taken_tuples=taken_tuples,
+        **_core.level_entries(n, *ends, instance.traffic, tuples),
         kind=np.zeros(n, np.int32),
         allowed=np.ones((1, d), np.bool_),
         rival_start=np.zeros(0, np.int64),
@@ -100,124 +103,16 @@ def level_with(problem: "Problem", instance: Instance) -> Level:
     return level if rules is None else _ruled(level, rules)
 
 
-@kernel
-def _entries(
-    n: int, source: Ints, target: Ints, traffic: Floats, tuples: Floats
-) -> tuple[Longs, Ints, Floats, Floats, Floats, Floats]:
-    """``start`` to ``taken_tuples`` of a level whose units are the n operators."""
-    m = len(source)
-    start = np.zeros(n + 1, np.int64)
-    for e in range(m):
-        start[source[e] + 1] += 1
-        start[target[e] + 1] += 1
-    for v in range(n):
-        start[v + 1] += start[v]
-    peer, at = np.empty(2 * m, np.int32), start.copy()
-    sent, taken = np.zeros(2 * m), np.zeros(2 * m)
-    sent_tuples, taken_tuples = np.zeros(2 * len(tuples)), np.zeros(2 * len(tuples))
-    for e in range(m):
-        u, v = source[e], target[e]
-        i, j = at[u], at[v]
-        at[u], at[v] = i + 1, j + 1
-        peer[i], peer[j] = v, u
-        sent[i], taken[j] = traffic[e], traffic[e]
-        if len(tuples):
-            sent_tuples[i], taken_tuples[j] = tuples[e], tuples[e]
-    return start, peer, sent, taken, sent_tuples, taken_tuples
-
-
-@kernel
 def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     """Merge units into groups; all streams between two groups become one pair of entries.
 
-    A group has the rules of its first unit: merge only units with equal rules, or set the rules
+    A group has the rules of its units: merge only units with equal rules, or set the rules
     afterwards.
     """
-    first, member = group_by(group, n_groups)
-    load, core, kind, memory = _sums(level, n_groups, member, first)
-    start = np.zeros(n_groups + 1, np.int64)
-    most = len(level.peer)
-    peer, entry = np.empty(most, np.int32), np.full(n_groups, -1, np.int64)
-    sent, taken = np.zeros(most), np.zeros(most)
-    most_tuples = len(level.sent_tuples)
-    sent_tuples, taken_tuples = np.zeros(most_tuples), np.zeros(most_tuples)
-    end = 0
-    for g in range(n_groups):
-        for k in range(first[g], first[g + 1]):
-            u = member[k]
-            for e in range(level.start[u], level.start[u + 1]):
-                h = group[level.peer[e]]
-                if h == g:
-                    continue
-                i = entry[h]
-                if i < start[g]:
-                    i, end = end, end + 1
-                    entry[h], peer[i] = i, h
-                sent[i] += level.sent[e]
-                taken[i] += level.taken[e]
-                if most_tuples:
-                    sent_tuples[i] += level.sent_tuples[e]
-                    taken_tuples[i] += level.taken_tuples[e]
-        start[g + 1] = end
-    rival_start, rival = _rivals(level, group, n_groups, member, first)
-    return Level(
-        load=load,
-        core=core,
-        start=start,
-        peer=peer[:end].copy(),
-        sent=sent[:end].copy(),
-        taken=taken[:end].copy(),
-        sent_tuples=sent_tuples[: min(end, most_tuples)].copy(),
-        taken_tuples=taken_tuples[: min(end, most_tuples)].copy(),
-        kind=kind,
-        allowed=level.allowed,
-        rival_start=rival_start,
-        rival=rival,
-        device_type=level.device_type,
-        platform=level.platform,
-        memory=memory,
-        room=level.room,
-        ruled=level.ruled,
-        plain=level.plain,
-    )
-
-
-@kernel
-def _sums(
-    level: Level, n_groups: int, member: Ints, first: Ints
-) -> tuple[Floats, Floats, Ints, Floats]:
-    size = (n_groups, level.load.shape[1])
-    load, core = np.zeros(size), np.zeros(size if len(level.core) else (0, size[1]))
-    kind, memory = np.zeros(n_groups, np.int32), np.zeros(min(n_groups, len(level.memory)))
-    for g in range(n_groups):
-        for k in range(first[g], first[g + 1]):
-            u = member[k]
-            kind[g] = level.kind[u]
-            if len(memory):
-                memory[g] += level.memory[u]
-            for c in range(size[1]):
-                load[g, c] += level.load[u, c]
-                if len(core):
-                    core[g, c] = max(core[g, c], level.core[u, c])
-    return load, core, kind, memory
-
-
-@kernel
-def _rivals(
-    level: Level, group: Ints, n_groups: int, member: Ints, first: Ints
-) -> tuple[Longs, Ints]:
-    """Map the rivals of units to their groups."""
-    if len(level.rival_start) == 0:
-        return level.rival_start, level.rival
-    start, rival = np.zeros(n_groups + 1, np.int64), np.empty(len(level.rival), np.int32)
-    end = 0
-    for g in range(n_groups):
-        for k in range(first[g], first[g + 1]):
-            for i in range(level.rival_start[member[k]], level.rival_start[member[k] + 1]):
-                rival[end] = group[level.rival[i]]
-                end += 1
-        start[g + 1] = end
-    return start, rival
+    compiled, columns = level.compiled.contracted(group, n_groups)
+    coarse = level._replace(**columns)
+    vars(coarse)["compiled"] = compiled  # which the core has anyway
+    return coarse
 
 
 def _ruled(level: Level, rules: "PlacementRules") -> Level:

@@ -1,7 +1,6 @@
 """Expansion: the graph of subtasks, with p subtasks for every operator of parallelism p."""
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
@@ -30,7 +29,6 @@ LEAST_SHARE = 1e-9
 """Share of a subtask that gets no tuples."""
 SUM_ERROR = 1e-6
 """Maximum error of the sum of shares."""
-_SECOND_SUBTASK = re.compile(r"(.+?)(#+)1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,51 +152,6 @@ class Expansion:
             )
         for a, b in itertools.combinations(subtasks, 2):
             yield from map(frozenset, itertools.product(a, b))
-
-
-def operators_by_subtask(names: Iterable[str]) -> dict[str, str]:
-    """Operator of each of these names: of subtasks that of `expand`, of operators they themselves.
-
-    A name with a number is that of a subtask if the number 1 and all smaller ones exist, too.
-
-    >>> operators_by_subtask(["src", "join#0", "join#1", "filter#7"])
-    {'src': 'src', 'join#0': 'join', 'join#1': 'join', 'filter#7': 'filter#7'}
-    >>> operators_by_subtask(["join##0", "join##1", "join#0"])
-    {'join##0': 'join', 'join##1': 'join', 'join#0': 'join#0'}
-    """
-    operators = {name: name for name in names}
-    for name in operators:
-        match = _SECOND_SUBTASK.fullmatch(name)
-        if match is not None and f"{match[1]}{match[2]}0" in operators:
-            for i in itertools.count():
-                subtask = f"{match[1]}{match[2]}{i}"
-                if subtask not in operators:
-                    break
-                operators[subtask] = match[1]
-    return operators
-
-
-def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
-    """Return the graph with these numbers of subtasks per operator, [N]."""
-    return graph.with_operators(replace(graph.operators, parallelism=parallelism))
-
-
-def named_problem(problem: Problem, names: Iterable[str]) -> Problem:
-    """Problem whose operators have these names: the problem itself, or that of its subtasks.
-
-    Examples
-    --------
-    >>> from streamplace.model import Cluster, Operator, Problem
-    >>> graph = StreamGraph.of("one", [Operator("join", rate=1.0, parallelism=2)])
-    >>> problem = Problem(graph, Cluster.uniform(2))
-    >>> named_problem(problem, ["join#0", "join#1"]).graph.operators.name
-    ('join#0', 'join#1')
-    """
-    operators, expansion = problem.graph.operators, expand(problem.graph)
-    subtasks = expansion.graph.operators
-    if any(name in subtasks and name not in operators for name in names):
-        return expansion.problem(problem)
-    return problem
 
 
 def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = None) -> Expansion:

@@ -13,7 +13,6 @@ from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads, check_messages
 from streamplace.model.columns import checked_rows, frozen, is_text
-from streamplace.model.key_groups import balanced_parallelism
 from streamplace.model.message_text import counted, quoted, shown
 from streamplace.model.mixins import Caching, Pictured, data_frame, same_fields
 from streamplace.model.operators import ALL, EACH, Operator, Operators
@@ -304,6 +303,8 @@ class StreamGraph(Caching, Pictured):
         groups, subtasks = operators.max_parallelism, operators.parallelism
         if not groups.any() and RESCALE not in streams.partitioning:
             return flow
+        from streamplace.model.key_groups import balanced_parallelism
+
         ways = streams.distribution()[flow.stream_index]
         parts = balanced_parallelism(groups, subtasks, ways, flow)
         return flow._replace(parallelism=parts * operators.cores)

@@ -4,6 +4,7 @@ Packing is hard in general, so the search for a first placement stops after `STE
 """
 
 import numpy as np
+from streamsim import _core
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.devices import SLACK
@@ -45,12 +46,8 @@ def packed(allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats) -> Int
     choices = (allowed & (memory[:, None] <= with_slack(capacity))).sum(axis=1)
     order = np.lexsort((-memory, choices)) if len(pairs) else np.lexsort((choices, -memory))
     alike = bool(allowed.all()) and not len(pairs)
-    from streamplace.model.packing import pack
-
-    place = pack(
-        allowed, *rival_columns(pairs, len(allowed)), memory, capacity, order, alike, STEPS
-    )
-    return place if len(place) else None
+    rivals = rival_columns(pairs, len(allowed))
+    return _core.pack_units(allowed, *rivals, memory, capacity, order, alike, STEPS)
 
 
 def made_room(
@@ -69,10 +66,8 @@ def _largest_first(
     place: Ints, allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats
 ) -> Ints:
     """Devices of units that are placed by their size; -1 where one fits nowhere."""
-    from streamplace.model.packing import make_room
-
     order, rivals = np.argsort(-memory, kind="stable"), rival_columns(pairs, len(allowed))
-    return make_room(place.astype(np.int32), allowed, *rivals, memory, capacity, order)
+    return _core.make_room(place.astype(np.int32), allowed, *rivals, memory, capacity, order)
 
 
 def too_large(

@@ -1,6 +1,5 @@
 """Names and values in messages: printable, short, on one line."""
 
-import difflib
 import reprlib
 from collections.abc import Iterable
 
@@ -63,8 +62,10 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     >>> suggestion("METIS", ["metis"])
     "; did you mean 'metis'?"
     """
+    from difflib import get_close_matches
+
     names_by_lower = {other.lower(): other for other in names}
-    near = difflib.get_close_matches(name.lower(), names_by_lower, n=1)
+    near = get_close_matches(name.lower(), names_by_lower, n=1)
     return f"; did you mean {quoted(names_by_lower[near[0]])}?" if near else ""
 
 

@@ -145,19 +145,16 @@ class PlacementRules:
 
 def compile_rules(
     graph: StreamGraph, cluster: Cluster, constraints: Constraints, known: Ints | None = None
-) -> PlacementRules | None:
-    """Compile the rules of a problem; None if every placement is legal.
+) -> PlacementRules:
+    """Compile the rules of a problem.
 
     If memory is short, a legal placement is searched for unless one is ``known``. Unknown names
     and constraints that contradict each other raise ProblemError.
     """
     c, chains = constraints, _chains(graph)
     tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
-    unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or tagged or chains)
     sizes, room = graph.operators.memory, cluster.devices.memory
     any_fits = bool(sizes.sum() <= room.min())  # all operators together, on any device
-    if unruled and any_fits:
-        return None
     unit = _units(graph, [*c.colocate, *chains])
     allowed = _allowed(graph, cluster, c, unit, tagged)
     apart = _apart(graph, cluster, c.exlocate, unit)

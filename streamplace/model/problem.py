@@ -16,12 +16,14 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.mixins import Caching, Pictured, same_fields
 from streamplace.model.placement import Placement
-from streamplace.model.placement_rules import PlacementRules, compile_rules
+from streamplace.model.streams import CHAINED
 from streamplace.model.units import LARGEST, Quantity, format_bytes
 
 if TYPE_CHECKING:
     from streamsim import Instance
     from streamsim.passes import Pass
+
+    from streamplace.model.placement_rules import PlacementRules
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -113,7 +115,7 @@ class Problem(Caching, Pictured):
     constraints: Constraints
     seconds: Floats | None
     moving: Moving | None
-    rules: PlacementRules | None = field(init=False, repr=False)
+    rules: "PlacementRules | None" = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -134,8 +136,21 @@ class Problem(Caching, Pictured):
         size = self.n_operators, self.n_devices
         costs = None if moving is None else checked_kind(moving, Moving, ProblemError)
         put("moving", None if costs is None else costs.fitting(*size))
+        put("rules", self._compiled_rules(known) if self._has_rules() else None)
+
+    def _has_rules(self) -> bool:
+        """Whether constraints, tags, chains or memory forbid any placement."""
+        c, operators = self.constraints, self.graph.operators
+        if c.pin or c.colocate or c.exlocate or c.allowed or any(operators.requires):
+            return True
+        any_fits = operators.memory.sum() <= self.cluster.devices.memory.min()
+        return CHAINED in self.graph.streams.partitioning or not any_fits
+
+    def _compiled_rules(self, known: Placement | None) -> "PlacementRules":
+        from streamplace.model.placement_rules import compile_rules
+
         found = None if known is None else known.index
-        put("rules", compile_rules(graph, cluster, self.constraints, found))
+        return compile_rules(self.graph, self.cluster, self.constraints, found)
 
     @property
     def instance(self) -> "Instance":
@@ -265,10 +280,10 @@ class Problem(Caching, Pictured):
 
         Placements that differ only by swapped equal devices become equal.
         """
-        from streamsim.canonical import canonical
+        from streamsim import _core
 
         array = np.ascontiguousarray(placements, np.int32)
-        batch = canonical(np.atleast_2d(array), self.graph.order, self.interchangeable)
+        batch = _core.canonical(np.atleast_2d(array), self.graph.order, self.interchangeable)
         return batch.reshape(array.shape)
 
     def _checked_seconds(self, seconds: ArrayLike) -> Floats:
@@ -369,7 +384,7 @@ def _cells(matrix: NDArray[Any] | None, column: int) -> bytes:
     return b"" if matrix is None else matrix[:, column].tobytes()
 
 
-def random_placements(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
+def random_placements(problem: Problem, size: int, rng: "np.random.Generator") -> Ints:
     """Legal placements [size, N]: uniform over k random devices, k uniform."""
     n, d = problem.n_operators, problem.n_devices
     most = rng.integers(1, d, size=(size, 1), endpoint=True)

@@ -11,10 +11,10 @@ from streamplace.display.assumptions import assumed
 from streamplace.display.report import Names, Report, Sheet, brief_and_detail
 from streamplace.display.sheets import with_counts, with_rest
 from streamplace.model.arrays import Bools
-from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.mixins import Displayed, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import operators_by_subtask
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -26,11 +26,11 @@ from streamplace.display.report import (
 from streamplace.display.sheets import with_counts, with_rest
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
-from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.message_text import quoted, shown
 from streamplace.model.mixins import data_frame, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
+from streamplace.model.subtasks import operators_by_subtask
 from streamplace.objectives.explanation import (
     FEW_LISTED,
     MOST_CANDIDATES,

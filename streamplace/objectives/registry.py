@@ -6,7 +6,7 @@ The attributes of an objective are optional; their defaults suit any numeric val
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.relocation import Relocation
 from streamplace.model.units import exact_digits
 from streamplace.objectives.explanation import Explanation, PassTimeline, Picture, PlainExplanation
 from streamplace.registry import Registry
+
+if TYPE_CHECKING:
+    from streamplace.model.relocation import Relocation
 
 Sense = Literal["max", "min"]
 Kind = Literal["rate", "pass", "devices", ""]
@@ -112,7 +114,7 @@ class Objective:
     beside: str = ""
     base: "Objective | None" = None
     conditions: "tuple[Condition, ...]" = ()
-    relocation: Relocation | None = None
+    relocation: "Relocation | None" = None
 
     def __repr__(self) -> str:
         return f"<Objective {self.name}>"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import OptionError
-from streamplace.io.extras import importing_torch
+from streamplace.io.extras import importing
 from streamplace.learn.improver import CHUNK, Improver, episode_chunks
 from streamplace.learn.registry import MODELS, Allocator, LearnedModel
 from streamplace.model.placement import Placement
@@ -54,7 +54,7 @@ def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]
 
         if samples < 0:
             raise OptionError(f"samples is {samples}; it must be at least 0")
-        with starting_up(), importing_torch():
+        with starting_up(), importing("learn"):
             allocator = read(Path(weights) if weights else shipped(model.name))
         start = now()
         rows = allocator.place_many([problem])[0].index[None]
@@ -97,7 +97,7 @@ def placer_that_improves(model: LearnedModel, read: Callable[[Path], Improver]) 
         """
         from streamplace.learn.model_weights import shipped
 
-        with starting_up(), importing_torch():
+        with starting_up(), importing("learn"):
             improver = read(Path(weights) if weights else shipped(model.name))
         rng, meter = np.random.default_rng(seed), Meter(budget, _least_steps(problem))
         best = Incumbent[Placement](objective.better, meter)

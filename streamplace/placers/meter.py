@@ -1,12 +1,25 @@
 """Meter: the remaining budget of a search, and the trace of its improvements.
 
-On a busy machine the time may be over before anything was tried. Therefore every search names a
-minimum of evaluations that the clock does not end. A limit of evaluations is always exact.
+A limit of evaluations is always exact. Searches of the core look at the clock themselves, within
+what `Meter.remaining` allows; others may name a minimum of evaluations that it does not end.
 """
 
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from typing import NamedTuple
+
+from streamplace.placers import stopwatch
 from streamplace.placers.registry import Budget, what_is_left
 from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now
+
+
+class Remaining(NamedTuple):
+    """Rest of a budget for a search of the core, and the clock if it is not the usual one."""
+
+    seconds: float | None = None
+    evaluations: int | None = None
+    clock: Callable[[], float] | None = None
 
 
 class Meter:
@@ -31,6 +44,12 @@ class Meter:
         if self._budget.evaluations is None:
             return None
         return max(0, self._budget.evaluations - self.spent)
+
+    @property
+    def remaining(self) -> Remaining:
+        """Remaining budget for a search of the core."""
+        clock = None if stopwatch.clock is perf_counter else now
+        return Remaining(self.seconds, self.evaluations, clock)
 
     @property
     def late(self) -> bool:
@@ -76,6 +95,20 @@ class Meter:
 
     def note(self, value: float) -> None:
         """Record the value of the best placement so far."""
+        self._note(now() - self._start, value, self.spent)
+
+    def follow(self, notes: Iterable[tuple[float, float, int]]) -> None:
+        """Record seconds, best value and evaluations of a search of the core that has just ended.
+
+        Its evaluations are counted; both are since its beginning.
+        """
+        steps = list(notes)
+        if steps:
+            began = now() - self._start - steps[-1][0]
+            for seconds, value, evaluations in steps:
+                self._note(began + seconds, value, self.spent + evaluations)
+            self.spend(steps[-1][2])
+
+    def _note(self, seconds: float, value: float, evaluations: int) -> None:
         if not self.trace or value != self.trace[-1].value:
-            seconds = now() - self._start
-            self.trace.append(Improvement(seconds, value, max(1, self.spent)))
+            self.trace.append(Improvement(seconds, value, max(1, evaluations)))

@@ -4,10 +4,10 @@ from math import factorial
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import kernel
+from streamsim import _core
 
 from streamplace.errors import OptionError, SettingError
-from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -22,7 +22,6 @@ ROWS = 1_000_000
 """Operators in placements that are evaluated at once."""
 MOST_EXCHANGED = 256
 """Most parts that exchange devices; with more, that would take longer than the cut."""
-MOST_ROUNDS = 50
 MOST_MAPPINGS = 5040
 """Most assignments of parts to devices that are evaluated: all of seven unlike devices."""
 MOST_MAPPED = 20_000_000
@@ -63,12 +62,12 @@ def whole(weights: Floats) -> Longs:
 
 def neighbours(problem: Problem, unit: Ints, n_units: int, weight: Longs) -> Neighbours:
     """Undirected graph of the units; streams between the same two units form one edge."""
-    from streamsim.topology import undirected
+    from streamsim import _core
 
     source, target = problem.instance.source, problem.instance.target
     if problem.rules is not None:
         source, target = unit[source], unit[target]
-    return Neighbours(*undirected(source, target, weight, n_units))
+    return Neighbours(*_core.undirected(source, target, weight, n_units))
 
 
 def power(problem: Problem) -> Floats:
@@ -104,48 +103,9 @@ def exchanged(problem: Problem, part: Ints, devices: Ints) -> Ints:
     pair = part[instance.source].astype(np.int64) * k + part[instance.target]
     traffic = np.bincount(pair, instance.traffic, k * k).reshape(k, k)
     kind = np.unique(power(problem)[devices], return_inverse=True)[1].astype(np.int32)
-    return devices[_exchanged(traffic / max(traffic.max(), 1e-300), wire / links.max(), kind)]
-
-
-@kernel
-def _exchanged(traffic: Floats, wire: Floats, kind: Ints) -> Ints:
-    """Device of every part; shape [K]."""
-    at = np.arange(len(kind)).astype(np.int32)
-    for _ in range(MOST_ROUNDS):
-        better = False
-        for a in range(len(at)):
-            for b in range(a):
-                if kind[at[a]] != kind[at[b]]:
-                    continue
-                before = _strain(traffic, wire, at, a, b)
-                at[a], at[b] = at[b], at[a]
-                if _strain(traffic, wire, at, a, b) < before * (1 - ROUNDING):
-                    better = True
-                else:
-                    at[a], at[b] = at[b], at[a]
-        if not better:
-            break
-    return at
-
-
-@kernel
-def _strain(traffic: Floats, wire: Floats, at: Ints, a: int, b: int) -> float:
-    """Sum of the loads to the power of eight over the links of parts a and b."""
-    total = 0.0
-    for c in range(len(at)):
-        if c != a:
-            total += _eighth(traffic[a, c] * wire[at[a], at[c]])
-            total += _eighth(traffic[c, a] * wire[at[c], at[a]])
-        if c not in (a, b):
-            total += _eighth(traffic[b, c] * wire[at[b], at[c]])
-            total += _eighth(traffic[c, b] * wire[at[c], at[b]])
-    return total
-
-
-@kernel
-def _eighth(load: float) -> float:
-    square = load * load
-    return square * square * (square * square)
+    return devices[
+        _core.exchanged_parts(traffic / max(traffic.max(), 1e-300), wire / links.max(), kind)
+    ]
 
 
 def on_devices(problem: Problem, part: Ints, devices: Ints) -> Ints:

@@ -1,10 +1,12 @@
 """The clock of budgets, which stands still while libraries, weights and kernels are made ready.
 
-Kernels are compiled on their first call on a machine; they are loaded, and libraries such as torch
-imported, by every process. All take seconds; a budget of one second would be over before anything
-was tried. Each thread has a clock of its own, as one may load what another does not wait for.
+Kernels of learned placers are compiled on their first call on a machine; they are loaded, and
+libraries such as torch imported, by every process. All take seconds; a budget of one second would
+be over before anything was tried. Each thread has a clock of its own, as one may load what another
+does not wait for.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from contextlib import contextmanager
 
 clock: Callable[[], float] = time.perf_counter
 """Seconds since some moment; measurements on a busy machine replace it by ``time.process_time``."""
+KERNELS = "streamplace.learn.numba_kernels.jit"
 
 
 def now() -> float:
@@ -43,6 +46,5 @@ _ready = _Ready()
 
 def _clock() -> float:
     """Seconds since some moment, less the time for getting kernels ready."""
-    from streamsim.jit import kernel_seconds
-
-    return clock() - kernel_seconds()
+    spent: Callable[[], float] = getattr(sys.modules.get(KERNELS), "kernel_seconds", float)
+    return clock() - spent()  # none where nothing is compiled

@@ -23,9 +23,10 @@ from streamplace.model.cluster import MOST_DEVICES, Cluster
 from streamplace.model.coarsening import finest_level
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import SLACK, Device
-from streamplace.model.expansion import Expansion, expand, with_parallelism
+from streamplace.model.expansion import Expansion, expand
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.throughput.loads import link_loads
 from streamplace.placers.anneal.throughput import with_lower_peak

@@ -17,7 +17,6 @@ from math import inf
 import numpy as np
 
 from streamplace.model.arrays import Bools, Ints
-from streamplace.placers.anneal.walk import scrambled
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import cheapest_counts
 from streamplace.planning.demand import Demand
@@ -30,6 +29,7 @@ from streamplace.planning.packing import (
     anneal,
     deal,
     first_fit,
+    first_fit_until,
     force,
     largest_use,
     machine_kinds,
@@ -47,8 +47,6 @@ from streamplace.planning.problem import PlanProblem
 
 MOST_AT_FIRST = 17_000_000
 """Most streams between subtasks in the plan of first fit, with which the search begins."""
-FILLED_AT_ONCE = 100
-"""Machines that first fit fills between two readings of the clock."""
 STEPS = 4_000
 """Moves of an annealing run in the first round; every round has four times as many."""
 ROUNDS, TRIES = 4, 12
@@ -130,8 +128,7 @@ class PlanSearch:
         if self._most_moves is not None:
             steps = min(steps, self._most_moves - self.moves)
         self.moves += steps
-        random = np.array([scrambled(self._seed)], np.uint64)
-        rows, excess = anneal(packing, kinds, rows, random, steps, self._is_late)
+        rows, excess = anneal(packing, kinds, rows, self._seed, steps, self._is_late)
         if excess > 0:
             return None
         return self._accept(PackedMachines(kinds, packing.parallelism, rows))
@@ -257,22 +254,6 @@ class PlanSearch:
             else:
                 low, packed = middle, faster
         return packed
-
-
-def first_fit_until(
-    packing: Packing, kinds: Ints, stop: Callable[[], bool]
-) -> tuple[Ints, Ints] | None:
-    """Return what first fit returns; None on ``stop``, unless it was true from the beginning."""
-    rows, left = np.zeros((len(kinds), len(packing.parallelism)), np.int32), packing.parallelism
-    is_late = stop()
-    for start in range(0, len(kinds), FILLED_AT_ONCE):
-        part = slice(start, start + FILLED_AT_ONCE)
-        rows[part], left = first_fit(packing._replace(parallelism=left), kinds[part])
-        if not left.any():
-            break
-        if not is_late and stop():
-            return None
-    return rows, left
 
 
 def first_fit_machines(

@@ -20,10 +20,11 @@ from streamsim import bottleneck, resource_loads
 from streamplace.errors import FormatError, GraphError, SettingError, UnitError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.model.arrays import Floats
-from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import with_parallelism
 from streamplace.model.units import tuple_rate
 from streamplace.planning.demand import unchained
 from streamplace.planning.deployment import TOLERANCE

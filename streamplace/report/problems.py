@@ -13,12 +13,12 @@ from streamplace.io.modules import chain_of
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, printable, shown
 from streamplace.model.placement import Placement
 from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import operators_by_subtask
 from streamplace.model.units import digits
 from streamplace.objectives.makespan import KINDS, PassOptions, pass_schedule
 from streamplace.objectives.registry import Objective

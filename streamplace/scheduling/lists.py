@@ -6,7 +6,7 @@ Also the schedules with which searches begin.
 from collections.abc import Iterator
 
 import numpy as np
-from streamsim.jit import kernel
+from streamsim import _core
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
@@ -79,24 +79,5 @@ def tied(
     if tries == 1:
         return (usual,)
     draws = np.random.default_rng(seed).random((tries - 1, len(rank)))
-    least = float(usual.finish.max()) if usual.complete else np.inf
-    shorter = _shorter(tasks, rank, choice, draws, least)
-    return (usual, shorter) if shorter.complete else (usual,)
-
-
-@kernel
-def _shorter(
-    tasks: Tasks, rank: Floats, choice: Choice, draws: Floats, least: float
-) -> ListSchedule:
-    """Shortest schedule with random ties that is below ``least``; without devices if none is."""
-    n = len(rank)
-    best = ListSchedule(np.full(n, -1, np.int32), np.zeros(n), np.zeros(n))
-    usual, tie = by_rank(tasks, rank), TIE * rank.max()
-    for i in range(len(draws)):
-        order = by_rank(tasks, rank + tie * draws[i])
-        if (order == usual).all():
-            continue
-        schedule = insert_all(tasks, order, choice)
-        if (schedule.place >= 0).all() and schedule.finish.max() < least:
-            best, least = schedule, schedule.finish.max()
-    return best
+    shorter = _core.shorter(tasks.core, rank, choice, draws, _length(usual))
+    return (usual,) if shorter is None else (usual, ListSchedule(*shorter))

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
-from streamsim.topology import group_by
+from streamsim import _core
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.tasks import Tasks
@@ -156,13 +156,13 @@ def _cut_out(tasks: Tasks, rows: Ints, streams: Ints, begins: bool) -> Tasks:
     source, target = local[tasks.source[streams]], local[tasks.target[streams]]
     by_source = np.argsort(source, kind="stable")
     streams, source, target = streams[by_source], source[by_source], target[by_source]
-    in_start, in_stream = group_by(target, n)
+    in_start, in_stream = _core.group_by(target, n)
     out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int32)
     work = tasks.work[rows].copy()
     if begins:
         work[0] = np.where(np.isinf(work[0]), np.inf, 0.0)
     unit = np.unique(tasks.unit[rows], return_inverse=True)[1].astype(np.int32)
-    member_start, members = group_by(unit, int(unit.max()) + 1)
+    member_start, members = _core.group_by(unit, int(unit.max()) + 1)
     return tasks._replace(
         work=work,
         order=np.arange(n, dtype=np.int32),

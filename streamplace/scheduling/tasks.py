@@ -4,21 +4,19 @@ The network has no contention: the time of a transfer does not depend on others,
 family. The simulator evaluates schedules under other networks.
 """
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import inlined_kernel, kernel
-from streamsim.passes.sending import fixed_times, sending_seconds, sending_times
-from streamsim.topology import group_by
+from streamsim import _core
+from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.keep_apart import rival_columns
 from streamplace.model.problem import Problem
 
 
-class Tasks(NamedTuple):
-    """N tasks, E streams between them, D devices, K cores, U units of tasks that stay together."""
-
+class _TasksColumns(NamedTuple):
     work: Floats  # [N, D] seconds, infinite where a task may not run
     order: Ints  # [N] topological
     in_start: Ints  # [N + 1] streams into v: in_stream[in_start[v]:in_start[v + 1]]
@@ -39,6 +37,18 @@ class Tasks(NamedTuple):
     rivals: Ints
     memory: Floats  # [U] bytes, or [0] if memory is unlimited
     room: Floats  # [D] bytes
+
+
+class Tasks(_TasksColumns):
+    """N tasks, E streams between them, D devices, K cores, U units of tasks that stay together."""
+
+    @cached_property
+    def core(self) -> _core.Tasks:
+        """The core's copy of the arrays, made and checked at the first use."""
+        return _core.Tasks(self)
+
+    def __getstate__(self) -> None:
+        """Leave the core's copy out of pickles."""
 
     @property
     def n_tasks(self) -> int:
@@ -68,7 +78,7 @@ def _compiled_tasks(problem: Problem) -> Tasks:
         if rules.memory is not None and rules.room is not None:
             memory, room = np.array(rules.memory), np.array(rules.room)
     rival_start, rivals = (column.astype(np.int32) for column in rival_columns(apart, n_units))
-    member_start, members = group_by(unit, n_units)
+    member_start, members = _core.group_by(unit, n_units)
     core_start = np.zeros(problem.n_devices + 1, np.int32)
     np.cumsum(one_pass.devices["cores"], out=core_start[1:])
     return Tasks(
@@ -95,59 +105,20 @@ def _compiled_tasks(problem: Problem) -> Tasks:
     )
 
 
-@inlined_kernel
 def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
     """Transfer time of stream e from device a to device b, in seconds."""
     if a == b:
         return 0.0
-    return sending_seconds(tasks.latency[a, b], tasks.size[e], tasks.wire[a, b], tasks.fixed_s[e])
-
-
-@inlined_kernel
-def free_core(tasks: Tasks, free: Floats, a: int) -> int:
-    """Core of device a that is free first; ``free`` [K] is when each core is free."""
-    c = tasks.core_start[a]
-    for other in range(c + 1, tasks.core_start[a + 1]):
-        if free[other] < free[c]:
-            c = other
-    return c
-
-
-@inlined_kernel
-def mean_sending(tasks: Tasks, e: int, latency: float, wire: float) -> float:
-    """Transfer time of stream e over a link of mean latency and mean seconds per byte."""
-    return sending_seconds(latency, tasks.size[e], wire, tasks.fixed_s[e])
+    of_link = tasks.latency[a, b], tasks.size[e], tasks.wire[a, b]
+    return float(sending_times(*of_link, tasks.fixed_s[e]))
 
 
 def mean_sendings(tasks: Tasks) -> Floats:
     """Transfer times of all streams over the mean link [E], in seconds."""
-    latency, wire = mean_transfer(tasks)
+    latency, wire = _core.mean_transfer(tasks.core)
     return sending_times(latency, tasks.size, wire, tasks.fixed_s)
 
 
-@kernel
-def mean_transfer(tasks: Tasks) -> tuple[float, float]:
-    """Latency and seconds per byte of the mean ordered pair of different devices."""
-    d = len(tasks.latency)
-    latency, wire, pairs = 0.0, 0.0, max(1, d * (d - 1))
-    for a in range(d):
-        for b in range(d):
-            if a != b:
-                latency += tasks.latency[a, b]
-                wire += tasks.wire[a, b]
-    return latency / pairs, wire / pairs
-
-
-@kernel
 def mean_work(tasks: Tasks) -> Floats:
     """Mean seconds of every task over the devices that may run it, shape [N]."""
-    n, d = tasks.work.shape
-    mean = np.empty(n)
-    for v in range(n):
-        total, count = 0.0, 0
-        for a in range(d):
-            if tasks.work[v, a] < np.inf:
-                total += tasks.work[v, a]
-                count += 1
-        mean[v] = total / max(1, count)
-    return mean
+    return _core.mean_work(tasks.core)

@@ -6,15 +6,8 @@ from streamplace.errors import SettingError
 from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.settings.convert import Count, PlacerNames, Texts
 from streamplace.settings.option import option
-from streamplace.settings.shared import (
-    JOBS,
-    AtRates,
-    Conditions,
-    OfDataSet,
-    OnDevices,
-    SearchLimits,
-    UnderRules,
-)
+from streamplace.settings.searches import AtRates, Conditions, OfDataSet, SearchLimits
+from streamplace.settings.shared import JOBS, OnDevices, UnderRules
 
 
 class CompareSettings(

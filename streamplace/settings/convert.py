@@ -42,12 +42,14 @@ def cluster_of(cluster: ClusterLike | None) -> "Cluster | None":
     >>> cluster_of({"devices": [{"name": "a"}, {"name": "gpu", "count": 2}]}).devices.name
     ('a', 'gpu0', 'gpu1')
     """
+    if cluster is None:
+        return None
     from streamplace.io.clusters import cluster_from_tables, read_cluster
     from streamplace.io.files import located
     from streamplace.io.parsing import parse_tables
     from streamplace.model.cluster import Cluster
 
-    if cluster is None or isinstance(cluster, Cluster):
+    if isinstance(cluster, Cluster):
         return cluster
     if isinstance(cluster, Integral) and not isinstance(cluster, bool):
         return Cluster.uniform(int(cluster))
@@ -65,11 +67,13 @@ def cluster_of(cluster: ClusterLike | None) -> "Cluster | None":
 
 def constraints_of(constraints: ConstraintsLike | None) -> "Constraints | None":
     """Convert a description to constraints; None for None."""
+    if constraints is None:
+        return None
     from streamplace.io.constraints import read_constraints
     from streamplace.io.parsing import parse_tables
     from streamplace.model.constraints import Constraints
 
-    if constraints is None or isinstance(constraints, Constraints):
+    if isinstance(constraints, Constraints):
         return constraints
     if isinstance(constraints, Mapping):
         tables = {
@@ -120,9 +124,11 @@ def checked_objective(objective: "str | Objective") -> "str | Objective":
 
 def checked_relocation(relocation: "Relocation | None") -> "Relocation | None":
     """Relocation or None; raise SettingError for anything else."""
+    if relocation is None:
+        return None
     from streamplace.model.relocation import Relocation
 
-    if relocation is None or isinstance(relocation, Relocation):
+    if isinstance(relocation, Relocation):
         return relocation
     raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
 

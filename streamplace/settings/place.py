@@ -14,16 +14,8 @@ from streamplace.settings.convert import (
     Whole,
 )
 from streamplace.settings.option import file_key, option
-from streamplace.settings.shared import (
-    Conditions,
-    ObjectiveSettings,
-    OfDataSet,
-    OfMeasuredGraph,
-    OnDevices,
-    SearchLimits,
-    UnderRules,
-    WhatIfs,
-)
+from streamplace.settings.searches import Conditions, OfDataSet, OfMeasuredGraph, SearchLimits
+from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules, WhatIfs
 
 if TYPE_CHECKING:
     from streamplace.placers.request import PlacementRequest

@@ -22,7 +22,8 @@ from streamplace.settings.convert import (
     in_tuple,
 )
 from streamplace.settings.option import HOW_LONG, WHERE, file_key, option
-from streamplace.settings.shared import OfMeasuredGraph, SearchLimits, WhatIfs
+from streamplace.settings.searches import OfMeasuredGraph, SearchLimits
+from streamplace.settings.shared import WhatIfs
 
 if TYPE_CHECKING:
     from streamplace.control.policy import MakePolicy

@@ -10,7 +10,8 @@ from streamplace.errors import SettingError
 from streamplace.model.defaults import PRESET
 from streamplace.settings.convert import Whole, in_tuple
 from streamplace.settings.option import HOW_LONG, option
-from streamplace.settings.shared import AtRates, OfDataSet, OnDevices
+from streamplace.settings.searches import AtRates, OfDataSet
+from streamplace.settings.shared import OnDevices
 
 
 class TrainSettings(AtRates, OfDataSet, OnDevices):

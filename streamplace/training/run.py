@@ -25,7 +25,7 @@ from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.trained_on import described, graph_number
 from streamplace.families.draws import generator
 from streamplace.io.datasets import split_of
-from streamplace.io.extras import importing_torch
+from streamplace.io.extras import importing
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.io.weights import Weights, read_weights
 from streamplace.learn.config import MemoryConfig, Preset
@@ -144,7 +144,7 @@ def check_folder(folder: Path, *, resume: bool) -> None:
 
     Raise MissingPackageError if torch is missing.
     """
-    with importing_torch():
+    with importing("learn"):
         from streamplace.learn.checkpoint import NAME
 
     if not resume and is_file(folder / NAME):

@@ -50,7 +50,7 @@ if any("spawn_main" in word for word in sys.orig_argv):
 MODULES = [
     "streamplace.cli.main",
     pytest.param("numpy", marks=pytest.mark.slow),
-    "numba",
+    "streamsim",
     pytest.param("pydantic", marks=pytest.mark.slow),
 ]
 """From the first that is imported to one of the last."""
@@ -84,7 +84,7 @@ def test_ctrl_c_in_an_import_exits_130_in_one_line(module, graph, tmp_path):
 
 
 def test_an_interrupt_that_python_drops_counts(graph, tmp_path):
-    done = run_with(tmp_path, IN_A_DESTRUCTOR, "numba", "place", "graph.json")
+    done = run_with(tmp_path, IN_A_DESTRUCTOR, "streamplace.settings.base", "place", "graph.json")
     assert (done.returncode, done.stderr.strip()) == (130, "error: interrupted")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from streamsim import bottleneck, resource_loads
-from streamsim.equation import n_resources
+from streamsim._core import PilotState
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
 
@@ -22,8 +22,7 @@ from streamplace.learn.models.dream import COMMON, FEATURES, GraphAllocatorConfi
 from streamplace.learn.models.dream.devices import carry, no_loads
 from streamplace.learn.models.dream.graphs import Graphs, OperatorScale
 from streamplace.learn.models.dream.network import built_module
-from streamplace.learn.models.pilot.features import PEAK as PILOT_PEAK
-from streamplace.learn.models.pilot.features import begin, features_of, put
+from streamplace.learn.models.pilot.features import features_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Ints
 from streamplace.model.coarsening import finest_level
@@ -31,7 +30,6 @@ from streamplace.model.expansion import expand
 from streamplace.model.least_peak import peak_yardstick
 from streamplace.model.operators import Window
 from streamplace.placers.anneal.walk import peak_of
-from streamplace.placers.exact.prover import write_loads
 from streamplace.placers.exact.units import units_of
 from streamplace.planning.demand import demand_of
 from streamplace.planning.packing import CORE, CPU, EGRESS, INGRESS, packing_of, uses
@@ -134,8 +132,7 @@ def annealed(problem, place):
 
 
 def proven(problem, place):
-    units = units_of(problem)
-    return write_loads(units, place, np.empty(n_resources(problem.n_devices)))
+    return units_of(problem).compiled.loads(place)[1]
 
 
 def described(problem, place):
@@ -154,10 +151,10 @@ def described(problem, place):
 
 def decided(problem, place):
     features = features_of(problem)
-    state = begin(features)
+    state = PilotState(features)
     for v, device in enumerate(place.tolist()):
-        put(features, state, v, device, 1)
-    return float(state.totals[PILOT_PEAK]) * features.yardstick
+        state.put(v, device)
+    return state.peak * features.yardstick
 
 
 def packed(problem, place):

@@ -7,17 +7,17 @@ from math import copysign
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from streamplace.display.console import MOST_WORD, DataConsole, print_parts, tables_of
+from streamplace.display.console import MOST_WORD, TextTable, lines_of, tables_of
 from streamplace.display.report import LEAST_TEXT, Bar, Sheet, duration, quantity
 
 
 def printed(sheet, width):
     """Lines of a table on a terminal."""
-    file = StringIO()
-    console = DataConsole(file=file, width=width, color_system=None)
-    print_parts(console, (sheet,))
-    return file.getvalue().splitlines()
+    return list(lines_of((sheet,), width))
 
 
 def test_a_wide_table_goes_on_below_with_the_names_of_its_rows():
@@ -70,6 +70,24 @@ def test_words_longer_than_a_line_break_and_lose_nothing():
     assert max(map(len, lines)) <= 60
     assert name in "".join(line.split()[0] for line in lines[1:] if "x" in line or "pilot" in line)
     assert any("71.6 %" in line for line in lines)
+
+
+TEXTS = st.text("ab c界é→", max_size=60)
+
+
+@given(TEXTS, TEXTS, st.integers(5, 40))
+def test_lines_break_where_those_of_rich_break(text, head, width):
+    """In sentences and in cells, wide characters among them; rich draws bars and spinners."""
+    file = StringIO()
+    console = Console(file=file, width=width + 2, color_system=None, highlight=False)
+    table = Table(box=None, show_header=bool(head))
+    table.add_column(Text(head), width=width, overflow="fold")
+    table.add_row(Text(text))
+    console.print(Text(text))
+    console.print(table)
+    shown = TextTable([head] if head else (), [[text]], [width])
+    lines = [*lines_of((text,), width + 2), *shown.lines(str)]
+    assert lines == file.getvalue().splitlines()
 
 
 @pytest.mark.parametrize("width", [50, 80])

@@ -9,12 +9,11 @@ from pathlib import Path
 from random import Random
 
 from fuzz.mutations import mutated
-from numba.core.event import Listener, install_listener
 
 from streamplace.errors import StreamplaceError
 
 SECONDS = 5
-"""Processor time that an input may take, apart from what compiling kernels takes."""
+"""Processor time that an input may take."""
 MEMORY = 2**31
 """Bytes that a process may take for an input besides what it has."""
 LONGEST_MESSAGE = 1200
@@ -54,32 +53,12 @@ def _timed():
     before = signal.signal(signal.SIGVTALRM, _overdue)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
-        with install_listener("numba:compiler_lock", _Pause()):
-            yield
+        yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         # Another thread may yet be given the signal, which would end the process by default.
         is_default = before is signal.SIG_DFL
         signal.signal(signal.SIGVTALRM, signal.SIG_IGN if is_default else before)
-
-
-class _Pause(Listener):
-    """Stops the clock while kernels are compiled, which must not be broken off."""
-
-    def __init__(self):
-        self.depth, self.left = 0, 0.0
-
-    def on_start(self, event):
-        """Keep the time that is left."""
-        if not self.depth:
-            self.left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        self.depth += 1
-
-    def on_end(self, event):
-        """Go on with it."""
-        self.depth -= 1
-        if not self.depth and self.left:
-            signal.setitimer(signal.ITIMER_VIRTUAL, self.left)
 
 
 def _overdue(signum, frame):

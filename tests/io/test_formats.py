@@ -8,8 +8,8 @@ from formats import read_as
 from fuzz.targets import SEEDS
 from refusals import refusal_of
 
-from streamplace.errors import SettingError
-from streamplace.io.extras import extra
+from streamplace.errors import MissingPackageError, SettingError
+from streamplace.io.extras import extra, importing
 from streamplace.io.registry import FORMATS
 
 NEEDY = [name for name in FORMATS if FORMATS[name].package]
@@ -58,6 +58,19 @@ def test_broken_packages_are_not_missing(tmp_path, monkeypatch):
     for package, reason in {"broken": "libsome.so", "lacking": "what_nobody_has"}.items():
         with pytest.raises(SettingError, match=f"^{package} .*{reason}.*--force-reinstall"):
             extra(package)
+
+
+@pytest.mark.parametrize("package", ["numba.core", "torch"])
+def test_a_missing_package_of_learned_placers_has_their_extra(package):
+    name = package.partition(".")[0]
+    line = rf"^{name} is not installed; install it with: pip install 'streamplace\[learn\]'$"
+    with pytest.raises(MissingPackageError, match=line), importing("learn"):
+        raise ModuleNotFoundError(name=package)
+
+
+def test_other_modules_that_are_missing_are_defects():
+    with pytest.raises(ModuleNotFoundError), importing("learn"):
+        raise ModuleNotFoundError(name="streamplace.lost")
 
 
 def test_an_option_of_another_format_is_refused():

@@ -11,7 +11,8 @@ from streamplace.engines.flink.measure.streams import with_message_cost
 from streamplace.errors import GraphError
 from streamplace.io.graphs import graph_line
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
-from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.expansion import expand
+from streamplace.model.subtasks import with_parallelism
 
 COSTS: Mapping[str, str | float] = {"message ipt": 2e5, "buffer timeout": 0.1}
 

@@ -6,7 +6,8 @@ from problems import chain
 
 from streamplace.api import simulate
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.expansion import expand
+from streamplace.model.subtasks import with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.objectives.throughput.explain import explain

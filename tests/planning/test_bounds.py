@@ -11,7 +11,8 @@ from streamsim import throughput
 from streamplace import Budget, plan
 from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.expansion import expand
+from streamplace.model.subtasks import with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.cuts import Cut, cheapest_counts, least_cost, resource_cuts

@@ -12,11 +12,12 @@ from streamplace.placers.registry import Budget
 from streamplace.planning import planner
 from streamplace.planning.deployment import _placed
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packing import first_fit, machine_kinds, packing_of
+from streamplace.planning.packing import first_fit, first_fit_until, machine_kinds, packing_of
 from streamplace.planning.parallelism import parallelism_on_slowest, streams_between
 from streamplace.planning.problem import PlannerSettings, PlanProblem
-from streamplace.planning.search import FILLED_AT_ONCE, PlanSearch, first_fit_until
+from streamplace.planning.search import PlanSearch
 
+MACHINES = 300
 APPLICATIONS = Path(__file__).parents[2] / "datasets/applications"
 OFFERS = Catalogue(
     (
@@ -39,8 +40,8 @@ def packing(machines):
     return packing_of(own.demand, OFFERS, vector), machine_kinds(OFFERS, counts)
 
 
-def test_first_fit_fills_the_same_machines_bit_by_bit():
-    packed, kinds = packing(3 * FILLED_AT_ONCE)
+def test_first_fit_fills_the_same_machines_whether_it_may_be_stopped_or_not():
+    packed, kinds = packing(MACHINES)
     rows, left = first_fit_until(packed, kinds, lambda: False)
     whole = first_fit(packed, kinds)
     assert (rows == whole[0]).all()
@@ -48,7 +49,7 @@ def test_first_fit_fills_the_same_machines_bit_by_bit():
 
 
 def test_first_fit_ends_with_the_budget_unless_it_began_after_it():
-    packed, kinds = packing(3 * FILLED_AT_ONCE)
+    packed, kinds = packing(MACHINES)
     many = packed._replace(parallelism=np.full_like(packed.parallelism, 10**6))
     clock = count()
     assert first_fit_until(many, kinds, lambda: next(clock) > 0) is None

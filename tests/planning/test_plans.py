@@ -20,9 +20,8 @@ from planning_cases import (
 from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.model.devices import SLACK
-from streamplace.model.expansion import with_parallelism
+from streamplace.model.subtasks import with_parallelism
 from streamplace.placers.registry import Budget
-from streamplace.planning import packing as module
 from streamplace.planning import planner
 from streamplace.planning.demand import demand_of
 from streamplace.planning.deployment import deployment_of
@@ -179,18 +178,32 @@ def test_first_fit_overfills_no_machine(question, is_sharing):
     assert (rows.sum(axis=0) + left == packing.parallelism).all()
 
 
-@given(small_questions(), st.integers(1, 40))
-def test_moves_in_slices_end_where_they_would_at_once(question, cells):
+@given(small_questions(), st.integers(0, 2**64 - 1))
+def test_a_seed_moves_the_same_subtasks_of_a_copy(question, seed):
     packing = widest(question, question.catalogue)
     kinds = np.repeat(np.arange(len(packing.capacity), dtype=np.int32), 2)
-    start, ends = deal(packing, kinds), []
-    for size in (cells, 10**9):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "SLICE_CELLS", size)
-            random = np.array([7], np.uint64)
-            ends.append(anneal(packing, kinds, start, random, 50, lambda: False))
+    start = deal(packing, kinds)
+    before = start.copy()
+    ends = [anneal(packing, kinds, start, seed, 50, lambda: False) for _ in range(2)]
     assert (ends[0][0] == ends[1][0]).all()
     assert ends[0][1] == ends[1][1]
+    assert (ends[0][0].sum(axis=0) == start.sum(axis=0)).all()
+    assert (start == before).all()
+
+
+def test_moves_end_when_they_are_told_to():
+    """They ask about every fifth of a millisecond."""
+    operators = [Operator(f"v{i}", ipt=1000, rate=1e6, max_parallelism=2) for i in range(2)]
+    demand = demand_of(StreamGraph.of("two", operators))
+    packing = packing_of(demand, Catalogue.of([TEN]), np.array([2, 2], np.int32))
+    kinds, asked = np.zeros(2, np.int32), list[bool]()
+
+    def stop():
+        asked.append(True)
+        return len(asked) == 3
+
+    anneal(packing, kinds, deal(packing, kinds), 0, 10**9, stop)
+    assert len(asked) == 3
 
 
 def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding():

@@ -13,7 +13,8 @@ from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.model import Problem
 from streamplace.model.arrays import Bools
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.expansion import expand
+from streamplace.model.subtasks import with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamsim._core import group_by, topological_order, undirected
 from streamsim.flow import CycleError, flow_of, unequal_inputs
-from streamsim.topology import group_by, topological_order, undirected
 from streamsim_strategies import descriptions
 
 DIAMOND = [0, 0, 1, 2], [1, 2, 3, 3]

@@ -3,37 +3,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamsim import bottleneck, build_instance, resource_loads, throughput
-from streamsim import incremental as inc
-from streamsim.equation import n_resources
 from streamsim.incremental import Incremental
-from streamsim.jit import borrowing_kernel
-from streamsim.loads import full_rate_loads
 from streamsim_strategies import placed, placed_joins
 
 TOLERANCE = 1e-9
 
 
-@borrowing_kernel
-def wander(instance, state, operators, devices):
-    """Make moves and visits; the largest value seen by a visit."""
-    best = 0.0
-    for i in range(len(operators)):
-        home = state.placement[operators[i]]
-        inc.move(instance, state, operators[i], devices[-1 - i])
-        best = max(best, inc.value(state))
-        inc.move(instance, state, operators[i], home)
-        inc.move(instance, state, operators[i], devices[i])
-    return best
-
-
-def state_loads(state):
-    return state.loads + state.carry
-
-
-def fresh_loads(instance, state):
-    loads = np.empty(n_resources(instance.n_devices))
-    full_rate_loads(instance, state.placement, loads)
-    return loads[: len(state.loads)]
+def fresh_loads(problem, state):
+    """Loads of the placement from scratch, in the order of those of the state."""
+    loads = resource_loads(problem, state.placement)
+    devices = loads.devices - loads.constants
+    parts = devices, loads.links.ravel(), loads.egress, loads.ingress
+    return np.concatenate(parts)[: len(state.loads)]
 
 
 def ladder(n, n_devices, rng, spread=1.0):
@@ -65,18 +46,22 @@ def random_moves(instance, count, rng):
 def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(case, data):
     problem, batch = case
     instance = problem.instance
-    state = inc.start(instance, batch[0])
+    state = Incremental(instance, batch[0])
     moves = st.tuples(
         st.integers(0, problem.n_operators - 1), st.integers(0, problem.n_devices - 1)
     )
     for v, to in data.draw(st.lists(moves, max_size=20)):
-        inc.move(instance, state, v, to)
+        before = state.placement.tolist(), state.throughput
+        state.move(v, to)
         expected = throughput(instance, state.placement[None])[0]
         worst = bottleneck(resource_loads(instance, state.placement)).load
-        assert inc.value(state) == pytest.approx(expected, rel=TOLERANCE)
-        assert inc.peak(state) == pytest.approx(worst, rel=TOLERANCE, abs=1e-15)
+        assert state.throughput == pytest.approx(expected, rel=TOLERANCE)
+        assert state.peak == pytest.approx(worst, rel=TOLERANCE, abs=1e-15)
         fresh = fresh_loads(instance, state)
-        np.testing.assert_allclose(state_loads(state), fresh, rtol=TOLERANCE, atol=1e-15)
+        np.testing.assert_allclose(state.loads, fresh, rtol=TOLERANCE, atol=1e-15)
+        state.undo()
+        assert (state.placement.tolist(), state.throughput) == before
+        state.move(v, to)
 
 
 @pytest.mark.parametrize("n_devices", [5, 20])
@@ -88,13 +73,17 @@ def test_a_hundred_thousand_moves_leave_no_trace(n_devices):
     rng = np.random.default_rng(0)
     instance = ladder(12, n_devices, rng, spread=5.0)
     start, operators, devices = random_moves(instance, 100_000, rng)
-    state = inc.start(instance, start)
-    wander(instance, state, operators, devices)
-    fresh = fresh_loads(instance, state)
-    np.testing.assert_allclose(state_loads(state), fresh, rtol=1e-9, atol=1e-18)
+    state = Incremental(instance, start)
+    for v, visited, to in zip(
+        operators.tolist(), devices[::-1].tolist(), devices.tolist(), strict=True
+    ):
+        state.move(v, visited)
+        state.undo()
+        state.move(v, to)
+    np.testing.assert_allclose(state.loads, fresh_loads(instance, state), rtol=1e-9, atol=1e-18)
     expected = throughput(instance, state.placement[None])[0]
-    assert inc.value(state) == pytest.approx(expected, rel=1e-12)
-    assert inc.peak(state) == state_loads(state).max()
+    assert state.throughput == pytest.approx(expected, rel=1e-12)
+    assert state.peak == state.loads.max()
 
 
 @pytest.mark.parametrize("constants", [False, True])
@@ -113,3 +102,12 @@ def test_the_call_ends_where_a_fresh_start_does(constants, data):
         if len(instance.sources) == 1:
             peak = bottleneck(resource_loads(instance, row)).load
             assert state.peak == pytest.approx(peak, rel=TOLERANCE, abs=1e-15)
+
+
+def test_moves_of_what_is_not_there_are_refused():
+    state = Incremental(ladder(3, 2, np.random.default_rng(0)), [0, 1, 0])
+    for operator, device in ((3, 0), (0, 2), (-1, 0), (0, -1)):
+        with pytest.raises((ValueError, OverflowError)):
+            state.move(operator, device)
+    with pytest.raises(ValueError, match="nothing was moved"):
+        state.undo()

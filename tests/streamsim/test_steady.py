@@ -47,6 +47,12 @@ def test_a_problem_without_sources_is_never_limited():
     assert one(three(rate=0), 0, 0, 0) == 1.0
 
 
+def test_the_order_of_an_array_in_memory_does_not_matter():
+    instance, batch = three(), np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], np.int32)
+    usual = throughput(instance, batch)
+    assert throughput(instance, np.asfortranarray(batch)).tolist() == usual.tolist()
+
+
 def test_many_devices_and_few_streams():
     instance = three(devices=40, seconds_per_byte=np.full((40, 40), 4e-6))
     assert throughput(instance, [[3, 39, 39], [7, 7, 7]]).tolist() == pytest.approx([0.25, 1 / 1.2])

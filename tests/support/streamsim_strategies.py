@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 from streamsim import WindowedOperator, build_instance
-from streamsim.topology import topological_order
+from streamsim._core import topological_order
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from streamsim import _core
 from streamsim.arrays import Floats, Ints
-from streamsim.engine.plan import TICKS
 from streamsim.engine.runs import SETTLED, Runs, simulate
 from streamsim.engine.settings import Policy, Randomness, Settings, require_seconds
 from streamsim.instance import Instance
@@ -208,7 +208,7 @@ def time_step(instance: Instance, placement: Ints, request: GivenSettings) -> fl
     """Choose the seconds per tick; a link's latency and a window's advance take at least a tick.
 
     The tick is longer if a window or a given duration would otherwise take very many ticks, and
-    shorter if a given capacity must hold the tuples of `streamsim.engine.plan.TICKS` ticks.
+    shorter if a given capacity must hold the tuples of `CAPACITY_TICKS` ticks.
     """
     dt = COARSEST
     under_way = _latencies(instance, placement)
@@ -226,10 +226,11 @@ def time_step(instance: Instance, placement: Ints, request: GivenSettings) -> fl
 
 
 def _short_enough(instance: Instance, under_way: Floats, dt: float, capacity: float) -> float:
-    """Shorten a step so that no stream exceeds its capacity in `TICKS` ticks, if one is near."""
+    """Shorten a step for streams to hold `CAPACITY_TICKS` ticks of tuples, if one is near."""
     carries = instance.tuples > 0
     seconds = float((capacity / instance.tuples[carries] - under_way[carries]).min(initial=inf))
-    return _rounded(seconds / TICKS) if dt * NEAR < seconds / TICKS < dt else dt
+    short = seconds / _core.CAPACITY_TICKS
+    return _rounded(short) if dt * NEAR < short < dt else dt
 
 
 def _latencies(instance: Instance, placement: Ints) -> Floats:

@@ -6,15 +6,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamsim import _core
 from streamsim.arrays import Floats, Ints
-from streamsim.engine.loop import Log, Sums, empty_log, run_logged
-from streamsim.engine.runs import Runs, no_sums, runs_of, source_equivalents
+from streamsim.engine.runs import Runs, Sums, runs_of, source_equivalents
 from streamsim.engine.settings import Settings
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
 
 QUANTILES = (0.5, 0.95, 0.99)
 TOLERANCE = 0.01  # share of the final throughput within which a run counts as settled
+
+
+class Log(NamedTuple):
+    """One row per tick; queues and backlogs are those at its end."""
+
+    queued: Floats  # [T, M] tuples
+    transit: Floats  # [T, M] tuples waiting for the link or in flight
+    backlog: Floats  # [T, S] tuples
+    taken: Floats  # [T, N] tuples
+    emitted: Floats  # [T, K] tuples released by windows
+    busy: Floats  # [T, D] core seconds
+    link: Floats  # [T, M] seconds
+    delay: Floats  # [T, 2, N] Σ tuples · latency, since generation and since admission
 
 
 class Observations(NamedTuple):
@@ -105,7 +118,7 @@ def _observed(
     instance: Instance, wiring: Wiring, settings: Settings, batch: Ints, logs: Iterable[Log]
 ) -> Observations:
     count = len(batch)
-    sums = no_sums(instance, wiring, count)
+    sums = _no_sums(instance, wiring, count)
     order, per_tuple = np.argsort(instance.stream_index), source_equivalents(instance)
     means, quantiles = np.empty((2, count)), np.empty((2, count, len(QUANTILES)))
     mean_queue, max_queue = np.empty((2, count, instance.n_streams))
@@ -185,6 +198,21 @@ def _settling_time(arrived: Floats, dt: float) -> float:
     return start * dt if start <= len(arrived) - quarter else np.nan
 
 
+def _no_sums(instance: Instance, wiring: Wiring, runs: int) -> Sums:
+    """Allocate rows of sums."""
+    n, d, inlets = instance.n_operators, instance.n_devices, instance.n_streams
+    inlets += len(wiring.generated)
+    return Sums(
+        taken=np.zeros((runs, n)),
+        emitted=np.zeros((runs, len(instance.windows))),
+        busy=np.zeros((runs, d)),
+        link=np.zeros((runs, d, d)),
+        opening=np.zeros((runs, inlets)),
+        closing=np.zeros((runs, inlets)),
+        repeating=np.full(runs, -1.0),
+    )
+
+
 def _add_up(b: int, log: Log, window: Log, sums: Sums) -> None:
     """Compute row b of the sums over the measured window, the end of the log."""
     sums.taken[b] = window.taken.sum(axis=0)
@@ -207,7 +235,7 @@ def _trace_of(
     per_tuple = source_equivalents(instance)
     arrived = log.taken @ per_tuple
     order = np.argsort(instance.stream_index)
-    generated = wiring.generated.reshape(len(wiring.sources), settings.ticks, -1).sum(axis=(0, 2))
+    generated = wiring.generated.reshape(-1, wiring.ticks, wiring.iterations).sum(axis=(0, 2))
     backlog = log.backlog.sum(axis=1)
     with np.errstate(invalid="ignore"):
         latency = log.delay[:, 0] @ per_tuple / arrived
@@ -234,6 +262,4 @@ def _by_link(instance: Instance, place: Ints, seconds: Floats) -> Floats:
 
 def _logged(instance: Instance, wiring: Wiring, place: Ints) -> Log:
     """Log of one run."""
-    log = empty_log(instance, wiring)
-    run_logged(instance, wiring, place, log)
-    return log
+    return Log(*_core.simulate_logged(instance.core, wiring, place))

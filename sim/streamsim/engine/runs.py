@@ -5,12 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamsim import _core
 from streamsim.arrays import Floats
-from streamsim.engine.loop import Sums, run_batch
 from streamsim.engine.settings import Settings
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
-from streamsim.jit import kernel
 
 SETTLED = 0.01  # share of its full rate by which an operator's input may be off in a settled run
 
@@ -28,6 +27,18 @@ class Runs(NamedTuple):
     drift: Floats  # [B, N] imbalance of an operator's input, as a share of its full rate
     grown: Floats  # [B, M] tuples by which streams have grown, in the caller's order
     sources: Floats  # [B, S] tuples/s that each source admits
+
+
+class Sums(NamedTuple):
+    """Sums over the measured window, one row per run."""
+
+    taken: Floats  # [B, N] tuples
+    emitted: Floats  # [B, K] tuples released by windows
+    busy: Floats  # [B, D] core seconds
+    link: Floats  # [B, D, D] seconds
+    opening: Floats  # [B, M + S] tuples in streams, then backlogs, at the start
+    closing: Floats  # [B, M + S] tuples in streams, then backlogs, at the end
+    repeating: Floats  # [B] first tick that repeats forever, or -1
 
 
 def simulate(instance: Instance, placements: ArrayLike, settings: Settings | None = None) -> Runs:
@@ -68,23 +79,8 @@ def _simulate(
     settings = settings or Settings()
     wiring = wire(instance, settings)
     batch = check_placements(instance, placements)
-    sums = no_sums(instance, wiring, len(batch))
-    run_batch(instance, wiring, batch, jump, sums)
+    sums = Sums(*_core.simulate(instance.core, wiring, batch, jump))
     return runs_of(instance, wiring, settings, sums)
-
-
-def no_sums(instance: Instance, wiring: Wiring, runs: int) -> Sums:
-    """Allocate rows for the kernel to fill."""
-    n, d, inlets = instance.n_operators, instance.n_devices, len(wiring.inlets)
-    return Sums(
-        taken=np.zeros((runs, n)),
-        emitted=np.zeros((runs, len(instance.windows))),
-        busy=np.zeros((runs, d)),
-        link=np.zeros((runs, d, d)),
-        opening=np.zeros((runs, inlets)),
-        closing=np.zeros((runs, inlets)),
-        repeating=np.full(runs, -1.0),
-    )
 
 
 def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) -> Runs:
@@ -107,13 +103,12 @@ def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) 
         link_utilisation=sums.link / seconds,
         backlog=sums.closing[:, m:].sum(axis=1),
         repeats_from=np.where(sums.repeating < 0, np.nan, sums.repeating * settings.dt),
-        drift=_drifts(instance, wiring, each, sums.taken / seconds, sums.emitted / seconds),
+        drift=_core.drifts(instance.core, each, sums.taken / seconds, sums.emitted / seconds),
         grown=grown[:, np.argsort(instance.stream_index)],
         sources=each,
     )
 
 
-@kernel
 def source_equivalents(instance: Instance) -> Floats:
     """Number of source tuples that an input tuple of each sink represents; 0 at other operators.
 
@@ -130,20 +125,7 @@ def source_equivalents(instance: Instance) -> Floats:
     ...     selectivity=[0.5, 0.1], device_type=[0], seconds_per_byte=[[0]])).round(9).tolist()
     [0.0, 0.0, 20.0]
     """
-    n = len(instance.rate)
-    stands_for = instance.rate.copy()
-    emitted = np.zeros(n)
-    for e in range(len(instance.source)):
-        emitted[instance.source[e]] += instance.tuples[e]
-    for e in range(len(instance.source)):
-        u = instance.source[e]
-        if emitted[u] > 0.0:
-            part = instance.tuples[e] / emitted[u]
-            stands_for[instance.target[e]] += stands_for[u] * part
-    for v in range(n):
-        ends = emitted[v] == 0.0 and instance.input_rate[v] > 0.0
-        stands_for[v] = stands_for[v] / instance.input_rate[v] if ends else 0.0
-    return stands_for
+    return _core.source_equivalents(instance.core)
 
 
 def measured_at_sinks(instance: Instance) -> bool:
@@ -154,47 +136,3 @@ def measured_at_sinks(instance: Instance) -> bool:
     """
     linear = (instance.windows[:, 3] == 0) & np.isinf(instance.windows[:, 5])
     return int((instance.rate > 0).sum()) == 1 and bool(linear.all())
-
-
-@kernel
-def _drifts(
-    instance: Instance, wiring: Wiring, admitted: Floats, intake: Floats, emitted: Floats
-) -> Floats:
-    """Imbalance of each operator's input, as a share of its full rate, ``[B, N]``.
-
-    ``admitted`` [B, S], ``taken`` [B, N] and ``emitted`` [B, K] are tuples/s of B runs. While
-    queues, send buffers, links or panes still fill, operators downstream take in less than follows
-    from the admitted tuples. For a window that is not linear, the emitted tuples are used instead,
-    since its output for changing counts differs from its output for their mean.
-
-    Examples
-    --------
-    The source admits 100 tuples/s, of which 60 arrive; the other 40 stay in the queue:
-
-    >>> from streamsim.instance import build_instance
-    >>> instance = build_instance(rate=[100, 0], seconds=[[0], [0]], source=[0], target=[1],
-    ...                           device_type=[0], seconds_per_byte=[[0]])
-    >>> _drifts(instance, wire(instance, Settings()), np.array([[100.0]]),
-    ...         np.array([[100.0, 60.0]]), np.zeros((1, 0))).tolist()
-    [[0.0, 0.4]]
-    """
-    drift, start = np.zeros(intake.shape), instance.port_start
-    arriving = np.empty(start[len(instance.rate)])
-    for b in range(len(intake)):
-        arriving[:] = 0.0
-        for s in range(len(wiring.sources)):
-            v = wiring.sources[s]
-            arriving[start[v] : start[v + 1]] = admitted[b, s]
-        for v in instance.order:
-            comes = arriving[start[v] : start[v + 1]].max()
-            if instance.input_rate[v] > 0.0:
-                drift[b, v] = abs(comes - intake[b, v]) / instance.input_rate[v]
-            leaves, k = comes, wiring.window_of[v]
-            if k >= 0:
-                window = instance.windows[k]
-                leaves = comes * window[4] * window[1] / window[2]
-                if window[3] > 0.0 or window[5] < np.inf:
-                    leaves = emitted[b, k]
-            for e in range(instance.out_start[v], instance.out_end[v]):
-                arriving[instance.port[e]] += instance.selectivity[e] * leaves
-    return drift

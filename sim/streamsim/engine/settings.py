@@ -28,7 +28,7 @@ class Settings:
     capacity : float or None
         Tuples that one stream may hold: queued, waiting to be sent and in flight together. With
         None, every stream may hold the tuples at full rate of several ticks, of its latency and of
-        an advance of a window; see `streamsim.engine.plan.capacities`.
+        an advance of a window; ``sim/README.md`` has the equation.
     policy : {"dynamic", "uniform", "weighted"}
         How a device shares its CPU: work-conserving round robin, equal fixed shares, or fixed
         shares in proportion to weight × cost.

@@ -1,21 +1,15 @@
 """Data of one pass: the work of operators and the bytes of streams, with devices and links."""
 
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from streamsim import _core
 from streamsim.arrays import Floats, Ints, Records
 
 
-class Pass(NamedTuple):
-    """One pass, as arrays: N operators, M streams, D devices, C types.
-
-    Operators, devices and streams have the order of `Instance`. Streams out of one operator are
-    adjacent and keep the caller's order among themselves, on which ties depend. Operators, streams,
-    devices and links are records: kernels receive one array instead of many, and the fields of a
-    record are adjacent in memory.
-    """
-
+class _PassColumns(NamedTuple):
     operators: Records  # [N] of OPERATOR
     streams: Records  # [M] of STREAM
     devices: Records  # [D] of DEVICE
@@ -26,6 +20,22 @@ class Pass(NamedTuple):
     gap: float  # link seconds per tuple
     overhead: float  # seconds per tuple, at each end
     overhead_per_byte: float  # seconds per byte, at each end
+
+
+class Pass(_PassColumns):
+    """One pass, as arrays: N operators, M streams, D devices, C types.
+
+    Operators, devices and streams have the order of `Instance`. Streams out of one operator are
+    adjacent and keep the caller's order among themselves, on which ties depend.
+    """
+
+    @cached_property
+    def core(self) -> _core.Pass:
+        """The core's copy of the arrays, made and checked at the first use."""
+        return _core.Pass(self)
+
+    def __getstate__(self) -> None:
+        """Leave the core's copy out of pickles."""
 
     @property
     def n_operators(self) -> int:

@@ -3,11 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamsim import _core
 from streamsim.arrays import Floats, Ints, Longs, Records
 from streamsim.instance import Instance
-from streamsim.jit import kernel
 from streamsim.passes.compiled import DEVICE, LINK, OPERATOR, STREAM, Pass, records
-from streamsim.passes.sending import fixed_seconds, sending_seconds
 from streamsim.platform import Platform
 
 
@@ -59,7 +58,7 @@ def compile_pass(
 def _operators(instance: Instance) -> Records:
     return records(
         OPERATOR,
-        level=levels(instance.source, instance.target, instance.n_operators),
+        level=_core.levels(instance.core),
         inputs=instance.in_start[1:] - instance.in_start[:-1],
         out_start=instance.out_start,
         out_end=instance.out_end,
@@ -133,37 +132,22 @@ def _shared_outputs(
     instance: Instance, message: Longs, size: Floats, tuples: Floats
 ) -> tuple[Ints, Ints]:
     """Chain the streams that carry one output: ``first`` and ``more`` of `STREAM`."""
-    first, more, e = _chains(message, instance.source, size, tuples)
-    if e >= 0:
+    opening, here = np.empty(2 * len(message), np.int32), np.arange(len(message))
+    opening[message[::-1]] = here[::-1]  # the first stream of an output is written last
+    first, more = opening[message], np.full(len(message), -1, np.int32)
+    along = np.argsort(message, kind="stable")
+    follows = first[along[1:]] == first[along[:-1]]
+    more[along[:-1][follows]] = along[1:][follows]
+    differs = (instance.source[first] != instance.source) | (size[first] != size)
+    differs |= tuples[first] != tuples
+    if differs.any():
+        e = int(differs.argmax())
         pair = sorted([int(instance.stream_index[first[e]]), int(instance.stream_index[e])])
         raise ValueError(
             f"streams {pair[0]} and {pair[1]} share a message but differ in operator, bytes or"
             " tuples; give them numbers of their own"
         )
     return first, more
-
-
-@kernel
-def _chains(number: Longs, source: Ints, size: Floats, tuples: Floats) -> tuple[Ints, Ints, int]:
-    """First and next stream of each number, and a stream that differs from its first, or -1."""
-    m = len(number)
-    first, more = np.empty(m, np.int32), np.empty(m, np.int32)
-    opened, latest = np.full(2 * m, -1, np.int32), np.empty(2 * m, np.int32)
-    differs = -1
-    for e in range(m):
-        k = number[e]
-        if opened[k] < 0:
-            opened[k] = e
-        else:
-            more[latest[k]] = e
-        latest[k] = e
-        f = opened[k]
-        first[e] = f
-        more[e] = -1
-        same = source[f] == source[e] and size[f] == size[e] and tuples[f] == tuples[e]
-        if differs < 0 and not same:
-            differs = e
-    return first, more, differs
 
 
 def upward_rank(one_pass: Pass) -> Floats:
@@ -176,24 +160,5 @@ def upward_rank(one_pass: Pass) -> Floats:
     share = np.bincount(one_pass.devices["type"], minlength=one_pass.work.shape[1]) / d
     pairs = max(1, d * (d - 1))
     latency, wire = links["latency"].sum() / pairs, links["seconds_per_byte"].sum() / pairs
-    return _longest_to_end(one_pass, one_pass.work @ share, float(latency), float(wire))
-
-
-@kernel
-def _longest_to_end(one_pass: Pass, work: Floats, latency: float, wire: float) -> Floats:
-    rank = work.copy()
-    for e in range(len(one_pass.streams) - 1, -1, -1):
-        stream = one_pass.streams[e]
-        transfer = sending_seconds(latency, stream.size, wire, fixed_seconds(one_pass, e))
-        u = stream.source
-        rank[u] = max(rank[u], work[u] + transfer + rank[stream.target])
-    return rank
-
-
-@kernel
-def levels(source: Ints, target: Ints, n: int) -> Ints:
-    """Level of each operator: most streams on a path to it from an operator without inputs."""
-    level = np.zeros(n, np.int32)
-    for e in range(len(source)):
-        level[target[e]] = max(level[target[e]], level[source[e]] + 1)
-    return level
+    work = one_pass.work @ share
+    return _core.longest_to_end(one_pass.core, work, float(latency), float(wire))

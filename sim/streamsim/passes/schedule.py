@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamsim import _core
 from streamsim.arrays import Floats, Ints
 from streamsim.equation import link_loads
-from streamsim.instance import writable
+from streamsim.instance import as_ints
 from streamsim.pass_rules import GIPH, Rules
-from streamsim.passes.batches import held_lines, new_buffers, new_case, ranks, rows, stream_rows
+from streamsim.passes.batches import ranks, rows, stream_rows
 from streamsim.passes.compiled import Pass
-from streamsim.passes.event_loop import run
-from streamsim.passes.state import State
+from streamsim.passes.queue import lines
 
 
 class Part(IntEnum):
@@ -84,30 +84,42 @@ def schedule(
     >>> [part.name for part in seen.chain.parts], seen.chain.seconds.round(6).tolist()
     (['RUNNING', 'SENDING', 'RUNNING'], [0.001, 0.02, 0.005])
     """
-    place = writable(placement)
+    place = as_ints(placement)
     factor = stream_rows(one_pass, send_factors, 1)[0]
     rank = ranks(one_pass, rules, priorities, 1)
-    line = held_lines(one_pass, rules, rank)[0]
-    case = new_case(one_pass, rules)._replace(send_factor=factor, line=line)
-    state, net = new_buffers(one_pass, rules)
     work_factor = rows("work_factors", work_factors, 1, one_pass.n_operators)[0]
-    makespan = run(one_pass, case, place, rank[0], work_factor, state, net)
+    makespan, operators, streams = _core.pass_times(
+        one_pass.core, place, rules, rank[0], work_factor, factor
+    )
     if makespan == np.inf:
         raise ValueError("the order of a device contradicts the streams; correct the priorities")
-    operators, held = state.operators, _held(one_pass, place, factor)
-    journeys = np.empty_like(state.streams)
-    journeys[one_pass.stream_index] = state.streams
-    busy = np.bincount(place, operators["finish"] - operators["start"], one_pass.n_devices)
+    times = _Times(*operators.T, *streams.T)
+    journeys = np.empty_like(streams)
+    journeys[one_pass.stream_index] = streams
+    line = lines(one_pass, rank)[0] if rules.queue == "order" else np.zeros(0, np.int32)
+    busy = np.bincount(place, times.finish - times.start, one_pass.n_devices)
+    trace = _Trace(one_pass, times, place, line)
     return Schedule(
-        makespan=float(makespan),
-        ready=operators["ready"].copy(),
-        start=operators["start"].copy(),
-        finish=operators["finish"].copy(),
-        departure=journeys["departure"].copy(),
-        arrival=journeys["arrival"].copy(),
+        makespan=makespan,
+        ready=times.ready.copy(),
+        start=times.start.copy(),
+        finish=times.finish.copy(),
+        departure=journeys[:, 0].copy(),
+        arrival=journeys[:, 1].copy(),
         device_busy=busy.astype(np.float64),
-        chain=critical_chain(one_pass, state, held, line, rules.pause, float(makespan)),
+        chain=trace.critical_chain(_held(one_pass, place, factor), rules.pause, makespan),
     )
+
+
+class _Times(NamedTuple):
+    """Times of all events, with streams in the order of the pass."""
+
+    ready: Floats  # [N]
+    start: Floats  # [N]
+    finish: Floats  # [N]
+    work: Floats  # [N] seconds it runs
+    departure: Floats  # [M]
+    arrival: Floats  # [M]
 
 
 def _held(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
@@ -119,41 +131,37 @@ def _held(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
     return np.where(a == b, 0.0, held)
 
 
-def critical_chain(
-    one_pass: Pass, state: State, held: Floats, line: Ints, pause: float, makespan: float
-) -> Chain:
-    """Trace back the causes of the end of a pass; ``held`` is the channel time of streams.
+class _Trace:
+    """The chain so far, from its end.
 
     If devices hold a ``line``, an operator that waited for its turn waited for those before it.
     """
-    trace = _Trace(one_pass, state, line)
-    operators = state.operators
-    rested = operators["finish"] + np.where(operators["work"] > 0, pause, 0.0)
-    v = int(np.argmax(rested))
-    if rested[v] >= makespan:
-        trace.add(Part.TRAILING, v, -1, float(operators["finish"][v]), makespan)
-    else:
-        through = state.streams["departure"] + held
-        e = int(np.argmax(through))
-        v = int(one_pass.streams["source"][e])
-        trace.add(Part.TRAILING, v, e, float(through[e]), makespan)
-        trace.back_to_producer(e, float(through[e]))
-    while v >= 0:
-        v = trace.back_through(v)
-    return trace.chain(makespan)
 
-
-class _Trace:
-    """The chain so far, from its end."""
-
-    def __init__(self, one_pass: Pass, state: State, line: Ints) -> None:
-        self.one_pass, self.state, self.line = one_pass, state, line
+    def __init__(self, one_pass: Pass, times: _Times, place: Ints, line: Ints) -> None:
+        self.one_pass, self.times, self.place, self.line = one_pass, times, place, line
         self.parts: list[tuple[Part, int, int, float]] = []
         order = np.argsort(one_pass.streams["target"], kind="stable")
         self.in_streams = order
         self.in_start = np.searchsorted(
             one_pass.streams["target"][order], np.arange(one_pass.n_operators + 1)
         )
+
+    def critical_chain(self, held: Floats, pause: float, makespan: float) -> Chain:
+        """Trace back the causes of the end of a pass; ``held`` is the channel time of streams."""
+        times = self.times
+        rested = times.finish + np.where(times.work > 0, pause, 0.0)
+        v = int(np.argmax(rested))
+        if rested[v] >= makespan:
+            self.add(Part.TRAILING, v, -1, float(times.finish[v]), makespan)
+        else:
+            through = times.departure + held
+            e = int(np.argmax(through))
+            v = int(self.one_pass.streams["source"][e])
+            self.add(Part.TRAILING, v, e, float(through[e]), makespan)
+            self.back_to_producer(e, float(through[e]))
+        while v >= 0:
+            v = self.back_through(v)
+        return self.chain(makespan)
 
     def add(self, part: Part, v: int, e: int, begin: float, end: float) -> None:
         """Prepend a part, unless it takes no time."""
@@ -165,37 +173,36 @@ class _Trace:
 
         In a line, an operator also waits for the ends of those before it, and for their inputs.
         """
-        operators = self.state.operators
-        ready, start = float(operators[v]["ready"]), float(operators[v]["start"])
-        self.add(Part.RUNNING, v, -1, start, float(operators[v]["finish"]))
+        times = self.times
+        ready, start = float(times.ready[v]), float(times.start[v])
+        self.add(Part.RUNNING, v, -1, start, float(times.finish[v]))
         before = self.before_in_line(v) if len(self.line) and start > ready else []
         for u in before:
-            if operators["finish"][u] == start:
+            if times.finish[u] == start:
                 return u
         for u in before:
-            if operators["ready"][u] == start:  # a core was idle until the inputs of u came
+            if times.ready[u] == start:  # a core was idle until the inputs of u came
                 v, ready = u, start
                 break
         self.add(Part.CORE, v, -1, ready, start)
         streams = self.in_streams[self.in_start[v] : self.in_start[v + 1]]
-        last = streams[self.state.streams["arrival"][streams] == ready]
+        last = streams[times.arrival[streams] == ready]
         if len(last) == 0:
             return -1
         return self.back_to_producer(int(last[0]), ready)
 
     def before_in_line(self, v: int) -> list[int]:
         """Operators before v in the line of its device, the nearest first."""
-        device = self.state.operators["device"]
-        line = self.line[device[self.line] == device[v]]
+        line = self.line[self.place[self.line] == self.place[v]]
         before: list[int] = line[: int(np.flatnonzero(line == v)[0])][::-1].tolist()
         return before
 
     def back_to_producer(self, e: int, end: float) -> int:
         """Trace from the end of a transfer to the finish of its sender."""
         u = int(self.one_pass.streams["source"][e])
-        departure = float(self.state.streams["departure"][e])
+        departure = float(self.times.departure[e])
         self.add(Part.SENDING, u, e, departure, end)
-        self.add(Part.NETWORK, u, e, float(self.state.operators["finish"][u]), departure)
+        self.add(Part.NETWORK, u, e, float(self.times.finish[u]), departure)
         return u
 
     def chain(self, makespan: float) -> Chain:

@@ -12,9 +12,9 @@ from streamplace.engines.flink.program.chains import operators_in
 from streamplace.errors import PlacementError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import parse_document
-from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
+from streamplace.model.subtasks import operators_by_subtask
 
 
 class Layout(Mapping[str, tuple[str, ...]]):

@@ -1,7 +1,4 @@
-"""What policies in numba share: products of small matrices, draws, and records of decisions.
-
-Sums are in one order whatever the machine.
-"""
+"""What policies of the core and of numba share: weights, and records of decisions."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -9,53 +6,12 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 
 import numpy as np
 from numpy.typing import NDArray
-from streamsim.jit import inlined_kernel, kernel
 
-from streamplace.model.arrays import Bools, Floats, Singles
+from streamplace.model.arrays import Bools, Singles
 
 N = TypeVar("N", bound=tuple[Any, ...])
 Row = Annotated[Singles, "row"]
 """Matrix of a map with one output, as a row."""
-
-
-@inlined_kernel
-def add_multiple(row: Singles, other: Singles, factor: np.float32) -> None:
-    """Add a multiple of another row."""
-    if factor != 0:
-        for k in range(len(row)):
-            row[k] += factor * other[k]
-
-
-@inlined_kernel
-def plus_product(total: np.float32, row: Singles, other: Singles) -> np.float32:
-    """Add the products of the elements of two rows to a total, one after the other."""
-    for k in range(len(row)):
-        total += row[k] * other[k]
-    return total
-
-
-@inlined_kernel
-def rectify(row: Singles) -> None:
-    """Raise what is below 0 to it."""
-    for k in range(len(row)):
-        row[k] = max(row[k], np.float32(0))
-
-
-@kernel
-def product(x: Singles, matrix: Singles) -> Singles:
-    """Product of two matrices, the first of which has many zeros.
-
-    They are small, and BLAS would spread them over threads: slow on a busy machine, and with
-    results that depend on the number of threads.
-    """
-    out = np.zeros((len(x), matrix.shape[1]), np.float32)
-    for i in range(len(x)):
-        for j in range(len(matrix)):
-            factor = x[i, j]
-            if factor != 0:
-                for k in range(matrix.shape[1]):
-                    out[i, k] += factor * matrix[j, k]
-    return out
 
 
 def weights_of(network: type[N], tensors: Mapping[str, Singles], path: str = "") -> N:
@@ -82,51 +38,17 @@ def _part(kind: Any, tensors: Mapping[str, Singles], name: str) -> Any:
     return transposed[:, 0].copy() if kind == Row else transposed
 
 
-@inlined_kernel
-def likeliest(logits: Floats) -> int:
-    """Return the first of the devices with the largest logit."""
-    best = 0
-    for a in range(1, len(logits)):
-        if logits[a] > logits[best]:
-            best = a
-    return best
-
-
-@kernel
-def drawn(logits: Floats, uniform: float) -> int:
-    """Device drawn by the softmax of the logits, or the likeliest."""
-    return drawn_open(logits, logits > -np.inf, uniform)
-
-
-@kernel
-def drawn_open(score: Singles | Floats, is_open: Bools, uniform: float) -> int:
-    """Open node drawn by the softmax of the scores, or the likeliest."""
-    top, best = -np.inf, 0
-    for i in range(len(score)):
-        if is_open[i] and score[i] > top:
-            top, best = float(score[i]), i
-    if uniform < 0:
-        return best
-    total = 0.0
-    for i in range(len(score)):
-        if is_open[i]:
-            total += np.exp(score[i] - top)
-    remaining, last = uniform * total, best
-    for i in range(len(score)):
-        if is_open[i]:
-            remaining -= np.exp(score[i] - top)
-            last = i
-            if remaining < 0:
-                break
-    return last
-
-
 class DecisionRecord(NamedTuple):
     """S rollouts of T decisions about D devices; of length 0 where nothing is to be recorded."""
 
     devices: Singles  # [S, T, D, F] features of every device
     steps: Singles  # [S, T, G] features of the decision itself
     open: Bools  # [S, T, D] devices that could be chosen
+
+    def fill(self, inputs: Mapping[str, NDArray[Any]]) -> None:
+        """Copy the columns of these names."""
+        for name, column in inputs.items():
+            getattr(self, name)[:] = column
 
 
 def feature_names(columns: type[IntEnum]) -> list[str]:

@@ -5,17 +5,12 @@ Traversal Order", II-C, where NetworkX makes them. Of operators that may come ne
 lowest rank goes first: by default the one that comes first in the graph.
 """
 
-import heapq
 from collections.abc import Callable
 
 import numpy as np
-from streamsim.jit import kernel
 
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
-
-NOWHERE = -1
-"""No node to begin at."""
 
 
 def decision_order(problem: Problem, name: str, rank: Longs | None = None) -> Longs:
@@ -71,39 +66,6 @@ ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
     "reversed-topological": lambda problem, rank: topological(problem, rank)[::-1],
     "lexicographic": lexicographic,
 }
-
-
-@kernel
-def grown(start: Longs, peer: Ints, flow: Floats, rank: Longs, first: int) -> Longs:
-    """Nodes from ``first`` on, always the one to which most flow leads from those before.
-
-    The neighbours of node u are the entries ``start[u]`` to ``start[u + 1]``. This is a maximum
-    adjacency order; ties go to the node of the heavier entry, then by rank, and so does the
-    beginning if it is `NOWHERE`.
-    """
-    n = len(rank)
-    heaviest, pull, done = np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
-    for u in range(n):
-        for e in range(start[u], start[u + 1]):
-            heaviest[u] = max(heaviest[u], flow[e])
-    if first != NOWHERE:
-        pull[first] = np.inf
-    heap = [(-pull[u], -heaviest[u], rank[u], np.int64(u)) for u in range(n)]
-    heapq.heapify(heap)
-    order, end = np.empty(n, np.int64), 0
-    while end < n:
-        key, _, _, top = heapq.heappop(heap)
-        u = int(top)
-        if done[u] or -key < pull[u]:
-            continue
-        done[u], order[end] = True, u
-        end += 1
-        for e in range(start[u], start[u + 1]):
-            v = np.int64(peer[e])
-            if not done[v]:
-                pull[v] += flow[e]
-                heapq.heappush(heap, (-pull[v], -heaviest[v], rank[v], v))
-    return order
 
 
 def _downstream(problem: Problem, rank: Longs) -> list[list[int]]:

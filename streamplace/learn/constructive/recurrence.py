@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from streamsim.jit import inlined_kernel, relaxed_kernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from streamplace.learn.numba_kernels.jit import inlined_kernel, relaxed_kernel
 from streamplace.learn.tensors.few_rows import multiply, multiply_transposed
 from streamplace.model.arrays import Array
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from streamsim.jit import relaxed_kernel
 from torch import Tensor
+
+from streamplace.learn.numba_kernels.jit import relaxed_kernel
 
 ZERO = np.float32(0)
 MOST_ROWS = 6

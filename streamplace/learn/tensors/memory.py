@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from streamsim.array_copies import copy_rows
-from streamsim.canonical import canonical as renumbered
-from streamsim.jit import kernel
 from torch import Tensor
 
 from streamplace.learn.learner_base import RowMemory
+from streamplace.learn.numba_kernels.arrays import canonical as renumbered
+from streamplace.learn.numba_kernels.arrays import copy_rows
+from streamplace.learn.numba_kernels.jit import kernel
 from streamplace.learn.tensors.draws import GOLDEN, below, children, mixed, uniform
 from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
@@ -55,7 +55,7 @@ class Outlines:
 def canonical(placements: Tensor, order: Tensor, outlines: Outlines) -> Tensor:
     """Placements [G, S, N] whose interchangeable devices are renumbered by first appearance.
 
-    The same as `streamsim.canonical.canonical` along the orders [G, N].
+    The same as `streamsim._core.canonical` along the orders [G, N].
     """
     parts = placements, order, outlines.operators, outlines.classes
     return torch.from_numpy(_each_canonical(*(part.contiguous().numpy() for part in parts)))

@@ -32,11 +32,11 @@ from streamplace.display.report import (
 )
 from streamplace.display.sheets import with_counts, with_rest
 from streamplace.model.arrays import ROUNDING, Ints
-from streamplace.model.expansion import operators_by_subtask, with_parallelism
 from streamplace.model.message_text import counted
 from streamplace.model.mixins import data_frame, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.subtasks import operators_by_subtask, with_parallelism
 from streamplace.model.units import digits, format_bandwidth
 from streamplace.objectives.explanation import (
     FEW_LISTED,
@@ -61,10 +61,11 @@ from streamplace.objectives.throughput.loads import (
     link_loads,
     source_limits,
 )
-from streamplace.objectives.throughput.remedies import PlacementRemedy, remedies
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from streamplace.objectives.throughput.remedies import PlacementRemedy
 
 DIRECTIONS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
@@ -236,7 +237,7 @@ class Sustained(AdvisingExplanation):
     links: tuple[LinkLoad, ...]
     cards: tuple[CardLoad, ...]
     find_parallelism: Callable[[], ParallelismAdvice | None] = field(repr=False, compare=False)
-    find_remedies: Callable[[], tuple[PlacementRemedy, ...]] = field(repr=False, compare=False)
+    find_remedies: "Callable[[], tuple[PlacementRemedy, ...]]" = field(repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
     limits: tuple[SourceLimit, ...] = ()
     overloaded: Mapping[str, float] = field(default_factory=dict)
@@ -247,7 +248,7 @@ class Sustained(AdvisingExplanation):
         return self.find_parallelism()
 
     @cached_property
-    def remedies(self) -> tuple[PlacementRemedy, ...]:
+    def remedies(self) -> "tuple[PlacementRemedy, ...]":
         """The best of the devices, links, cards and operators that would help if improved."""
         return self.find_remedies()
 
@@ -440,6 +441,22 @@ class Sustained(AdvisingExplanation):
         return f"carries {carried} of the sources' {offered} ({percent(self.value)})"
 
 
+def _remedies_of(
+    problem: Problem,
+    place: Ints,
+    value: float,
+    devices: tuple[DeviceLoad, ...],
+    links: tuple[LinkLoad, ...],
+    cards: tuple[CardLoad, ...],
+) -> "tuple[PlacementRemedy, ...]":
+    """What would help; a placement that carries everything needs nothing."""
+    if value >= 1:
+        return ()
+    from streamplace.objectives.throughput.remedies import remedies
+
+    return remedies(problem, place, value, devices, links, cards)
+
+
 def explain(problem: Problem, placement: Placement) -> Sustained:
     """Loads, bottleneck and advice for a legal placement."""
     from streamsim import bottleneck, resource_loads, throughput_of
@@ -474,7 +491,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         cards=cards,
         find_move=partial(best_move, problem, place, fullest) if value < 1 else _nothing,
         find_parallelism=partial(more_subtasks, problem, place, fullest) if value < 1 else _nothing,
-        find_remedies=partial(remedies, problem, place, value, devices, links, cards),
+        find_remedies=partial(_remedies_of, problem, place, value, devices, links, cards),
         assumptions=assumptions(problem),
         limits=limits,
         overloaded=overloaded,

@@ -12,9 +12,8 @@ import numpy as np
 
 from streamplace.display.report import percent
 from streamplace.model.arrays import Ints
-from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.problem import Problem
-from streamplace.model.what_if import changed_cluster, changed_problem
+from streamplace.model.subtasks import operators_by_subtask
 from streamplace.objectives.throughput.loads import CardLoad, DeviceLoad, LinkLoad
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ def _changes(
     cards: tuple[CardLoad, ...],
 ) -> Iterator[tuple[str, str, str, Problem]]:
     """Kind, name and change of each remedy, and the problem with it."""
+    from streamplace.model.what_if import changed_cluster, changed_problem
+
     cluster = problem.cluster
     most = max(1, min(MOST_TRIED, MOST_PAIRS // problem.n_devices**2))
 

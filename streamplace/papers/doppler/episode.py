@@ -19,15 +19,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from streamsim.array_copies import copy_row, copy_rows
-from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes.sending import sending_times
 
-from streamplace.learn.algorithms.kernels import drawn_open
+from streamplace.learn.numba_kernels.arrays import copy_row, copy_rows
+from streamplace.learn.numba_kernels.jit import borrowing_kernel, kernel
+from streamplace.learn.numba_kernels.policies import drawn_open
+from streamplace.learn.numba_kernels.tasks import (
+    TaskColumns,
+    find_open,
+    free_core,
+    give_home,
+    tasks_of,
+    transfer,
+)
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Singles
 from streamplace.model.problem import Problem
-from streamplace.scheduling.insertion import find_open, give_home
-from streamplace.scheduling.tasks import Tasks, free_core, tasks_of, transfer
 
 SLOPE = 0.1
 """Slope of LeakyReLU below 0."""
@@ -42,7 +48,7 @@ FEATURES = [*TASK_FEATURES, *DEVICE_FEATURES]
 class DopplerFeatures(NamedTuple):
     """Features of a problem (N tasks, E streams, D devices)."""
 
-    tasks: Tasks
+    tasks: TaskColumns
     group: Ints  # [D] class of interchangeable devices
     of_task: Floats  # [N, 5] `TASK_FEATURES`, each with mean 0 and deviation 1
     sending: Floats  # [E] mean seconds, with mean 0 and deviation 1
@@ -101,7 +107,7 @@ def standardised(values: NDArray[Any]) -> Floats:
 
 
 @kernel
-def longest_paths(tasks: Tasks, compute: Floats, sending: Floats) -> Levels:
+def longest_paths(tasks: TaskColumns, compute: Floats, sending: Floats) -> Levels:
     """Longest paths by what tasks compute and streams send; of equal ones the first stream's."""
     n = len(compute)
     to_entry, to_exit = compute.copy(), compute.copy()
@@ -143,7 +149,7 @@ def members_of_paths(follower: Ints) -> tuple[Ints, Ints]:
     return owner, member
 
 
-def _sending(tasks: Tasks) -> Floats:
+def _sending(tasks: TaskColumns) -> Floats:
     """Seconds that every stream takes [E] in the mean over ordered pairs of devices."""
     d = len(tasks.latency)
     apart = ~np.eye(d, dtype=np.bool_)
@@ -371,7 +377,7 @@ def _find_open(features: DopplerFeatures, state: EpisodeState, unit: int, is_ope
 
 
 @borrowing_kernel
-def _allowed(tasks: Tasks, unit: int, a: int) -> bool:
+def _allowed(tasks: TaskColumns, unit: int, a: int) -> bool:
     """Whether a unit may run on a device, apart from memory and rivals."""
     may: bool = tasks.work[tasks.members[tasks.member_start[unit]], a] < np.inf
     return may

@@ -35,17 +35,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.array_copies import copy_row, copy_rows
-from streamsim.jit import borrowing_kernel, kernel
-from streamsim.passes import GIPH
-from streamsim.passes.batches import new_buffers
-from streamsim.passes.event_loop import run
-from streamsim.passes.state import State
 
 from streamplace.io.weights import check_features
-from streamplace.learn.algorithms.kernels import Row, drawn_open, product, weights_of
+from streamplace.learn.algorithms.kernels import Row, weights_of
 from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode, Improver
 from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
+from streamplace.learn.numba_kernels.arrays import copy_row, copy_rows
+from streamplace.learn.numba_kernels.jit import borrowing_kernel, kernel
+from streamplace.learn.numba_kernels.passes import PassState, new_state, run
+from streamplace.learn.numba_kernels.policies import drawn_open, product
+from streamplace.learn.numba_kernels.tasks import transfer
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.giph import FEATURES_OF_EACH, GiphConfig
@@ -64,7 +63,6 @@ from streamplace.papers.improving.gpnet import (
     scale,
     summaries,
 )
-from streamplace.scheduling.tasks import transfer
 
 HIDDEN = 16
 SAGE = (16, 16, 10)
@@ -86,7 +84,7 @@ def first_criticality(graph: NodeGraph) -> Floats:
 
 
 @borrowing_kernel
-def update_criticality(graph: NodeGraph, state: State, criticality: Floats) -> None:
+def update_criticality(graph: NodeGraph, state: PassState, criticality: Floats) -> None:
     """Move the criticality of streams towards the critical path of the last simulation."""
     v = 0
     for u in range(graph.tasks.work.shape[0]):
@@ -94,9 +92,9 @@ def update_criticality(graph: NodeGraph, state: State, criticality: Floats) -> N
             v = u
     while state.operators[v].producer >= 0:
         u = state.operators[v].producer
-        sender = graph.compiled.operators[u]
-        if sender.out_end - sender.out_start > 1:
-            for e in range(sender.out_start, sender.out_end):
+        first, last = graph.tasks.out_start[u], graph.tasks.out_end[u]
+        if last - first > 1:
+            for e in range(first, last):
                 if graph.tasks.target[e] == v:
                     criticality[e] += NUDGE * (1.0 - criticality[e])
                 else:
@@ -109,7 +107,7 @@ def measure(
     graph: NodeGraph,
     place: Ints,
     device: Ints,
-    state: State,
+    state: PassState,
     criticality: Floats,
     features: NodeFeatures,
 ) -> None:
@@ -139,7 +137,7 @@ def measure(
 
 
 @borrowing_kernel
-def _potential(graph: NodeGraph, place: Ints, state: State, v: int, d: int) -> float:
+def _potential(graph: NodeGraph, place: Ints, state: PassState, v: int, d: int) -> float:
     """Start-time potential of task v on device d; of a task alone, on the best of its devices."""
     if graph.tasks.in_start[v] == graph.tasks.in_start[v + 1]:
         return 0.0
@@ -154,7 +152,7 @@ def _potential(graph: NodeGraph, place: Ints, state: State, v: int, d: int) -> f
 
 
 @borrowing_kernel
-def earliest(graph: NodeGraph, place: Ints, state: State, v: int, d: int) -> float:
+def earliest(graph: NodeGraph, place: Ints, state: PassState, v: int, d: int) -> float:
     """Time at which all inputs of task v would be on device d, with all other tasks fixed."""
     ready = 0.0
     for i in range(graph.tasks.in_start[v], graph.tasks.in_start[v + 1]):
@@ -316,8 +314,7 @@ class StepState(NamedTuple):
     device: Ints  # [H] of every node
     criticality: Floats  # [E]
     counters: Longs  # [3] by the names above
-    ones: Floats  # [N] priorities and noise, of which there is none
-    state: State
+    state: PassState
     features: NodeFeatures
 
 
@@ -331,7 +328,7 @@ def go(
     """
     places = np.empty((len(uniform), len(step.place)), np.int32)
     for t in range(len(uniform)):
-        run(graph.compiled, graph.case, step.place, step.ones, step.ones, step.state, None)
+        run(graph.tasks, graph.times, step.place, step.state)
         update_criticality(graph, step.state, step.criticality)
         if not graph.pairs:  # nodes are tasks, each on its present device
             copy_row(step.device, step.place)
@@ -422,8 +419,7 @@ class GiphAgent(Agent):
             device=graph.device.copy(),
             criticality=first_criticality(graph),
             counters=np.array([0, NOTHING, masked], np.int64),
-            ones=np.ones(graph.n_tasks),
-            state=new_buffers(graph.compiled, GIPH)[0],
+            state=new_state(graph.tasks),
             features=new_features(graph, n_node_features(config), config.n_own_features),
         )
 

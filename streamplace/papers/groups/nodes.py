@@ -18,11 +18,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from streamsim.jit import kernel
-from streamsim.topology import group_by
 
 from streamplace.errors import FormatError
 from streamplace.learn.constructive.policy import FeatureScale
+from streamplace.learn.numba_kernels.arrays import group_by
+from streamplace.learn.numba_kernels.jit import kernel
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.families.tasks import grouped

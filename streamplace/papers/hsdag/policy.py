@@ -26,13 +26,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from streamsim.jit import kernel
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import CLOSED, ConstructivePolicy, Likelihood
 from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.numba_kernels.jit import kernel
 from streamplace.learn.tensors.draws import child, children, gumbel, uniform
 from streamplace.model.arrays import Ints, Longs, Singles
 from streamplace.model.problem import Problem

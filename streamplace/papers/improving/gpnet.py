@@ -19,18 +19,15 @@ x_vu. With ξ(u) the nodes from which an edge leads to u, and f a linear map and
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel
-from streamsim.passes import GIPH
-from streamsim.passes.batches import new_case
-from streamsim.passes.compiled import Pass
-from streamsim.passes.state import Case
 
-from streamplace.learn.algorithms.kernels import product
 from streamplace.learn.model_weights import LinearMap
+from streamplace.learn.numba_kernels.jit import borrowing_kernel, kernel
+from streamplace.learn.numba_kernels.passes import PassTimes, pass_times
+from streamplace.learn.numba_kernels.policies import product
+from streamplace.learn.numba_kernels.tasks import TaskColumns, tasks_of
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.devices import SLACK
 from streamplace.model.problem import Problem
-from streamplace.scheduling.tasks import Tasks, tasks_of
 
 WIDTH = 5
 """Dimensions of a node's summary of one direction."""
@@ -42,9 +39,8 @@ class NodeGraph(NamedTuple):
     If ``pairs`` is false there is one node per task, which represents it on its present device.
     """
 
-    tasks: Tasks
-    compiled: Pass
-    case: Case
+    tasks: TaskColumns
+    times: PassTimes
     pairs: bool
     compute: Floats  # [N] mean seconds over the devices
     slowness: Floats  # [D] mean seconds over the tasks
@@ -72,19 +68,17 @@ class NodeGraph(NamedTuple):
 
 def node_graph_of(problem: Problem, *, pairs: bool = True) -> NodeGraph:
     """Graph of a problem, by pairs of tasks and devices or by tasks alone."""
-    compiled, tasks = problem.one_pass, tasks_of(problem)
-    work = np.ascontiguousarray(compiled.work[:, compiled.devices["type"]])
+    tasks, times = tasks_of(problem), pass_times(problem)
     task, device, node_of = _nodes(np.isfinite(tasks.work), pairs)
     node_start = np.searchsorted(task, np.arange(tasks.n_tasks + 1)).astype(np.int32)
     nodes = np.diff(node_start)
     edges = nodes[tasks.source] + nodes[tasks.target] - 1
     return NodeGraph(
         tasks=tasks,
-        compiled=compiled,
-        case=new_case(compiled, GIPH),
+        times=times,
         pairs=pairs,
-        compute=work.mean(axis=1),
-        slowness=work.mean(axis=0),
+        compute=times.work.mean(axis=1),
+        slowness=times.work.mean(axis=0),
         task=task,
         device=device,
         node_start=node_start,
@@ -150,7 +144,7 @@ def scale(table: Singles) -> None:
 
 
 @kernel
-def memory_used(tasks: Tasks, place: Ints) -> Floats:
+def memory_used(tasks: TaskColumns, place: Ints) -> Floats:
     """Bytes in use on every device, [0] where memory does not limit."""
     used = np.zeros(len(tasks.room))
     for u in range(len(tasks.memory)):
@@ -159,7 +153,7 @@ def memory_used(tasks: Tasks, place: Ints) -> Floats:
 
 
 @borrowing_kernel
-def may(tasks: Tasks, place: Ints, used: Floats, u: int, d: int) -> bool:
+def may(tasks: TaskColumns, place: Ints, used: Floats, u: int, d: int) -> bool:
     """Whether unit u may move to device d, with all others fixed."""
     first = tasks.members[tasks.member_start[u]]
     if tasks.work[first, d] == np.inf:
@@ -173,7 +167,7 @@ def may(tasks: Tasks, place: Ints, used: Floats, u: int, d: int) -> bool:
 
 
 @borrowing_kernel
-def put(tasks: Tasks, place: Ints, v: int, d: int) -> None:
+def put(tasks: TaskColumns, place: Ints, v: int, d: int) -> None:
     """Move task v to device d, with the tasks colocated with it."""
     unit = tasks.unit[v]
     for i in range(tasks.member_start[unit], tasks.member_start[unit + 1]):

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from streamsim.jit import inlined_kernel, kernel
-from streamsim.topology import group_by
 from torch import Tensor, nn
 
+from streamplace.learn.numba_kernels.arrays import group_by
+from streamplace.learn.numba_kernels.jit import inlined_kernel, kernel
 from streamplace.learn.parameters import LinearMaps
 from streamplace.model.arrays import Floats, Ints, Singles
 from streamplace.papers.improving.gpnet import WIDTH, NodeGraph, StepRecord

@@ -18,18 +18,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.array_copies import copy_row, copy_rows
-from streamsim.jit import kernel
-from streamsim.passes import GIPH
-from streamsim.passes.batches import new_buffers
-from streamsim.passes.event_loop import run
-from streamsim.passes.state import State
 
-from streamplace.learn.algorithms.kernels import drawn_open, product, weights_of
+from streamplace.learn.algorithms.kernels import weights_of
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
 from streamplace.learn.improver import Agent, Episode, Improver
 from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
+from streamplace.learn.numba_kernels.arrays import copy_row, copy_rows
+from streamplace.learn.numba_kernels.jit import kernel
+from streamplace.learn.numba_kernels.passes import PassState, new_state, run
+from streamplace.learn.numba_kernels.policies import drawn_open, product
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.improving.gpnet import (
@@ -145,8 +143,7 @@ class Visit(NamedTuple):
 
     place: Ints  # [N]
     counters: Longs  # [1] visits so far
-    ones: Floats  # [N] priorities and noise, of which there is none
-    state: State
+    state: PassState
     features: NodeFeatures
 
 
@@ -194,7 +191,7 @@ def go(
     for t in range(len(uniform)):
         done = visit.counters[0] % n
         v = tour.order[done]
-        run(graph.compiled, graph.case, place, visit.ones, visit.ones, visit.state, None)
+        run(graph.tasks, graph.times, place, visit.state)
         _measure(tour, visit, done)
         used = memory_used(graph.tasks, place)
         for d in range(graph.tasks.work.shape[1]):
@@ -249,8 +246,7 @@ class PlacetoAgent(Agent):
         self.visit = Visit(
             place=np.array(place, np.int32),
             counters=np.zeros(1, np.int64),
-            ones=np.ones(graph.n_tasks),
-            state=new_buffers(graph.compiled, GIPH)[0],
+            state=new_state(graph.tasks),
             features=features,
         )
 

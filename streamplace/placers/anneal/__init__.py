@@ -1,16 +1,16 @@
 """Anneal: local search guided by the loads of resources.
 
 For the throughput, moves of single operators, swaps, and moves of neighbourhoods (a chain, a
-branch) are accepted or rejected by the energy of `walk`, as the temperature falls. Large graphs are
+branch) are accepted or rejected by an energy of the loads (`core/src/anneal/walk.rs`), as the
+temperature falls. Large graphs are
 searched level by level, from a few hundred groups of operators down to operators (`throughput`).
 The shortest pass (`makespan`) has an annealing of its own, over
 devices and order (`schedules`). For any other objective the search starts from placements for a
 related objective and climbs by plain evaluation (`generic`).
 
 If METIS with every number of parts is cheap for the budget, the search starts from its best
-placement; limited evaluations count one for each number of parts. A minimum of moves is made even
-if the time is over. A busy machine therefore costs some quality, but the result is never worse than
-METIS.
+placement; limited evaluations count one for each number of parts. On a
+busy machine the result is therefore never worse than METIS.
 """
 
 from streamplace.model.placement import Placement
@@ -47,22 +47,17 @@ def anneal(
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
     if objective.usual_kind == "pass":
-        from streamplace.placers.anneal.makespan import (
-            FIRST_ROUND,
-            MOST_TASKS,
-            reschedule,
-            shortest,
-        )
+        from streamplace.placers.anneal.makespan import MOST_TASKS, reschedule, shortest
 
         if problem.n_operators > MOST_TASKS:
-            return reschedule(problem, objective, start, seed, Meter(budget, 1))
-        return shortest(problem, objective, start, seed, Meter(budget, FIRST_ROUND))
+            return reschedule(problem, objective, start, seed, Meter(budget, 0))
+        return shortest(problem, objective, start, seed, Meter(budget, 0))
     if objective.usual_kind != "rate":
         from streamplace.placers.anneal.generic import best_by
 
         return best_by(problem, objective, start, seed, budget)
-    from streamplace.placers.anneal.throughput import LEAST, maximise
+    from streamplace.placers.anneal.throughput import maximise
 
-    meter = Meter(budget, LEAST)
+    meter = Meter(budget, 0)
     start = start or metis_to_begin_with(problem, objective, seed, budget, meter)
     return maximise(problem, start, seed, meter)

@@ -33,8 +33,6 @@ SHARE = 0.3
 """Share of the remaining budget for a search by another objective."""
 SHARE_OF_NUMBER = 0.5
 """Share of the remaining budget for each number of devices."""
-LEAST = 20_000
-"""Evaluations on all devices, made even if the time is over: about ten milliseconds."""
 
 
 def rate_to_sustain(objective: Objective) -> Condition | None:
@@ -67,9 +65,7 @@ def min_devices(
         enough = result.value >= condition.limit * (1 - ROUNDING)
         return problem.placement(result.placement.index) if enough else None
 
-    part = meter.part(SHARE_OF_NUMBER)
-    evaluations = None if part is None else part.evaluations
-    whole = sustaining(strongest, Budget(None, 1 if part is None else evaluations or LEAST))
+    whole = sustaining(strongest, meter.part(SHARE_OF_NUMBER) or Budget(None, 1))
     for k in range(least_devices(problem, condition.limit), problem.n_devices + (whole is None)):
         if whole is not None and meter.late:
             break
@@ -118,7 +114,7 @@ def best_by(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, budget: Budget
 ) -> Found:
     """Search for the best placement by any objective, under any conditions."""
-    meter = Meter(budget, BATCH)
+    meter = Meter(budget, 0)
     condition = rate_to_sustain(objective)
     if condition is not None:
         with _by_another_objective():

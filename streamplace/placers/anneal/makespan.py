@@ -19,26 +19,14 @@ from itertools import chain, islice
 from typing import NamedTuple, Self
 
 import numpy as np
+from streamsim import _core
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.makespan import least_makespan
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.schedules import (
-    BEST,
-    COOLING,
-    CURRENT,
-    MOST_UNITS,
-    TEMPERATURE,
-    Anneal,
-    new_non_delay,
-    new_sequence,
-    restart,
-    search,
-    start_times,
-)
-from streamplace.placers.anneal.walk import ENOUGH, scrambled
+from streamplace.placers.anneal.walk import ENOUGH
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
@@ -58,7 +46,7 @@ from streamplace.scheduling.tasks import Tasks, tasks_of
 MOST_TASKS = 3000
 """Most tasks; with more, a move, which times all later tasks, is too slow (`reschedule`)."""
 FIRST_ROUND = 1000
-"""Moves of the first round, of the first search of a stage, and between looks at the clock."""
+"""Moves of the first round, and of the first search of a stage."""
 WARM, HOT, COLD = 0.015, 0.3, 0.001
 """Temperatures, as shares of the makespan at the start of a round."""
 A_TASK, WARMEST, PARTS = 1.2, 0.08, 4
@@ -97,8 +85,7 @@ def shortest(
     anneal = _prepared(tasks, plans, after, moving_costs(problem, objective), seed)
 
     def best() -> Found:
-        enough = float(anneal.numbers[BEST])
-        judged = judge_plan(problem, objective, tasks, best_plan(anneal), enough)
+        judged = judge_plan(problem, objective, tasks, best_plan(anneal), anneal.best)
         for placement in start:  # in the order of arrival, it may be better than by priorities
             value = objective.value(problem, placement)
             if objective.better(value, judged.value):
@@ -107,30 +94,31 @@ def shortest(
         return Found(judged.placement, bound, tuple(meter.trace))
 
     with handing_on(best):
-        _improve(tasks, anneal, plans, bound, meter)
+        _improve(anneal, plans, bound, meter)
     return best()
 
 
 def anneal_plans(
     tasks: Tasks, plans: list[PassPlan], after: Floats, bound: float, seed: int, meter: Meter
-) -> Anneal:
+) -> _core.Annealing:
     """Search from these plans, where moving tasks costs nothing."""
     anneal = _prepared(tasks, plans, after, np.zeros((0, 0)), seed)
-    _improve(tasks, anneal, plans, bound, meter)
+    _improve(anneal, plans, bound, meter)
     return anneal
 
 
-def _improve(
-    tasks: Tasks, anneal: Anneal, plans: list[PassPlan], bound: float, meter: Meter
-) -> None:
+def _improve(anneal: _core.Annealing, plans: list[PassPlan], bound: float, meter: Meter) -> None:
     """Search in rounds until the budget ends or the bound is met."""
-    meter.note(float(anneal.numbers[BEST]))
-    for steps, plan, hot in _rounds(plans):
-        restart(tasks, anneal, *(best_plan(anneal) if plan is None else plan))
-        anneal.numbers[TEMPERATURE] = hot * anneal.numbers[CURRENT]
-        anneal.numbers[COOLING] = (COLD / hot) ** (1 / steps)
-        if not _run(tasks, anneal, steps, meter, bound * ENOUGH):
-            break
+    meter.note(anneal.best)
+    is_whole, rounds = True, _rounds(plans)
+    while is_whole:
+        steps, plan, hot = next(rounds)
+        anneal.restart(*(best_plan(anneal) if plan is None else plan))
+        heat, cooling = hot * anneal.current, (COLD / hot) ** (1 / steps)
+        try:
+            is_whole = anneal.run(steps, heat, cooling, bound * ENOUGH, meter.remaining)
+        finally:
+            meter.follow(anneal.take_notes())
 
 
 def first_plans(
@@ -160,17 +148,13 @@ def listed_plans(tasks: Tasks, after: Floats) -> Iterator[PassPlan]:
 
 
 def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) -> PassPlan:
-    """Plan of a placement, in the order of rank if it has no order.
-
-    Copies of its arrays can be written, as those of other plans; numba compiles all anew for arrays
-    that cannot.
-    """
+    """Plan of a placement, in the order of rank if it has no order."""
     if placement.queue == "order" and placement.priority is not None:
         from streamsim.passes import merged_order
 
         order = merged_order(problem.one_pass, placement.index, placement.priority)
-        return PassPlan(order, placement.index.copy())
-    order = rank if placement.priority is None else by_rank(tasks, placement.priority.copy())
+        return PassPlan(order, placement.index)
+    order = rank if placement.priority is None else by_rank(tasks, placement.priority)
     return plan_of(tasks, order, placement.index)
 
 
@@ -189,9 +173,9 @@ def order_of(tasks: Tasks, schedule: ListSchedule) -> Ints:
     return by_start(tasks, schedule.start, schedule.finish > schedule.start)
 
 
-def best_plan(anneal: Anneal) -> PassPlan:
+def best_plan(anneal: _core.Annealing) -> PassPlan:
     """The best schedule of a search."""
-    return PassPlan(anneal.best_order.copy(), anneal.best_place.copy())
+    return PassPlan(*anneal.best_plan)
 
 
 def with_priorities(problem: Problem, plan: PassPlan) -> Placement:
@@ -203,8 +187,7 @@ def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
     """Placement whose devices hold the order of a plan; sorted by start for several cores."""
     order = plan.order
     if tasks.core_start[-1] > tasks.n_devices:
-        sequence = new_sequence(tasks, order, plan.place, np.zeros(len(order)))
-        start = start_times(tasks, sequence)
+        start = _core.start_times(tasks.core, order, plan.place)
         order = order[np.argsort(start[order], kind="stable")]
     return problem.placement(plan.place, falling(order), "order")
 
@@ -235,25 +218,12 @@ def moving_costs(problem: Problem, objective: Objective) -> Floats:
 
 def _prepared(
     tasks: Tasks, plans: list[PassPlan], after: Floats, moving: Floats, seed: int
-) -> Anneal:
+) -> _core.Annealing:
     """Build a search that has visited all plans."""
     least = np.where(np.isinf(tasks.work), np.inf, after).min(axis=1)
-    n = tasks.n_tasks
-    first = plans[0]
-    anneal = Anneal(
-        sequence=new_sequence(tasks, first.order, first.place, least),
-        non_delay=new_non_delay(tasks),
-        best_order=np.empty(n, np.int32),
-        best_place=np.empty(n, np.int32),
-        used=np.zeros(tasks.n_devices),
-        group=np.zeros(MOST_UNITS, np.int32),
-        homes=np.zeros(MOST_UNITS, np.int32),
-        random=np.array([scrambled(seed)], np.uint64),
-        numbers=np.array([0.0, np.inf, 0.0, 1.0, 0.0]),
-        moving=moving,
-    )
+    anneal = _core.Annealing(tasks.core, least, moving, seed % 2**64)
     for plan in plans:
-        restart(tasks, anneal, *plan)
+        anneal.restart(*plan)
     return anneal
 
 
@@ -270,19 +240,6 @@ def _rounds(plans: list[PassPlan]) -> Iterator[tuple[int, PassPlan | None, float
         steps *= 2
         number += 1
         yield steps, None, WARM
-
-
-def _run(tasks: Tasks, anneal: Anneal, steps: int, meter: Meter, enough: float) -> bool:
-    """Make the moves of a round; False if the budget ends or the value ``enough`` is reached."""
-    while steps > 0:
-        chunk = min(steps, meter.chunk(FIRST_ROUND))
-        if chunk == 0 or anneal.numbers[BEST] <= enough:
-            return False
-        search(tasks, anneal, chunk)
-        meter.spend(chunk)
-        meter.note(float(anneal.numbers[BEST]))
-        steps -= chunk
-    return True
 
 
 def reschedule(
@@ -349,7 +306,7 @@ def _improved(stages: Stages, plan: PassPlan, seed: int, meter: Meter) -> Iterat
         for i, (stage, part) in enumerate(zip(stages.stages, parts, strict=True)):
             if meter.over:
                 break
-            part_meter = Meter(meter.up_to(moves), 1)
+            part_meter = Meter(meter.up_to(moves), 0)
             parts[i] = _search_stage(stage, part, moves == FIRST_ROUND, seed, part_meter)
             meter.spend(part_meter.spent)
         yield _whole(stages, parts, len(plan.order))

@@ -10,28 +10,16 @@ follow one another until the budget ends.
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from streamsim import throughput_of
-from streamsim.jit import kernel
+from streamsim import _core, throughput_of
 
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import Ints
 from streamplace.model.coarsening import Level, contracted, finest_level
 from streamplace.model.least_peak import least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.walk import (
-    BEST_PEAK,
-    ENDLESS,
-    FIRST_ROUND,
-    FLAT,
-    HEAT,
-    SWEEP,
-    TIGHTEN,
-    WIDTH,
-    begin_search,
     best_place,
     first_place,
-    mix,
-    new_walk,
     obvious_places,
     peak_of,
     placement_of,
@@ -43,12 +31,14 @@ from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
-LEAST = 2 * FIRST_ROUND
-"""Proposals made even if the time is over, within a millisecond on small graphs. After the first
-round alone, one small graph in twelve has not improved."""
+FIRST_ROUND = 4000
+"""Proposals of the first round."""
+ENDLESS = 2**62
+FLAT = 600
+"""Most units for a search without levels."""
 NARROW = 128
 """Number of units above which the search begins with a wide slack (see `ATTEMPTS`)."""
-WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
+USUAL_SLACK, WIDE_SLACK, TIGHTEN_BY = 0.05, 0.8, 0.7
 MET = 1e-11
 """Share up to which a bound counts as met."""
 FIRST_PART, FIRST_PART_OF_MANY = 16_000, 500_000
@@ -62,7 +52,7 @@ SHRINK = 2.5
 LEAST_SHRINK = 0.95
 """Share of units above which a further level is not worth it, so that coarsening ends."""
 COARSE_STEPS = 100_000
-COARSE_MIX = (0.05, 0.2, 0.7)
+USUAL_MIX, COARSE_MIX = (0.3, 0.2, 0.5), (0.05, 0.2, 0.7)
 """Shares of neighbourhood moves, of swaps, and of moves to a neighbour."""
 ATTEMPTS = ((0.5, 1.0), (0.8, 0.7), (0.65, 1.0))
 """Slack of every search of the coarsest level, and its factor from round to round. A wide slack
@@ -86,16 +76,16 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
         fastest = max(candidates, key=lambda units: _value(problem, placement_of(problem, units)))
         return _beside_constants(problem, fastest, seed, meter)
     bound = max(1.0, least_peak(problem, level))
+    descent = Descent(level, place, seed, meter, bound * (1 + MET))
 
     def best() -> Found:
-        placement = placement_of(problem, place)
+        placement = placement_of(problem, descent.place)
         value, proven = _value(problem, placement), 1 / bound
         proven = value if proven <= value * (1 + MET) else proven
         return Found(placement, proven, tuple(meter.trace))
 
     with handing_on(best):
-        for lower in _falling(level, place, seed, meter, bound * (1 + MET)):
-            place = lower
+        descent.run()
     return best()
 
 
@@ -117,7 +107,7 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
 
     with handing_on(best):
         while True:
-            part = Meter(meter.up_to(size), min(LEAST, size) if meter.spent == 0 else 1)
+            part = Meter(meter.up_to(size), 0)
             level = finest_level(problem, times)
             lower = with_lower_peak(level, place, seed, part, bound * (1 + MET))
             meter.spend(part.spent)
@@ -138,28 +128,40 @@ def _value(problem: Problem, placement: Placement) -> float:
 
 def with_lower_peak(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Ints:
     """Device of every unit with the least peak found."""
-    for best in _falling(level, place, seed, meter, enough):
-        place = best
-    return place
+    descent = Descent(level, place, seed, meter, enough)
+    descent.run()
+    return descent.place
 
 
-def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
-    """Yield placements of the units, of falling peak; a search may improve the latest in place."""
-    if level.n_units > FLAT:
-        meter.note(value_of(peak_of(level, place)))
-        yield from cycles(level, place, seed, meter, enough)
-        return
-    walk = new_walk(level, place, seed)
-    begin_search(level, walk, first_round(meter))
-    if level.n_units > NARROW:
-        walk.numbers[WIDTH], walk.numbers[TIGHTEN] = WIDE_SLACK, TIGHTEN_BY
-    yield walk.best
-    proceed(level, walk, ENDLESS, meter, enough)
+class Descent:
+    """A search for placements of the units of falling peak; ``place`` is the best so far."""
 
+    def __init__(self, level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> None:
+        self._level, self._seed, self._meter, self._enough = level, seed, meter, enough
+        self.place = place
 
-def first_round(meter: Meter) -> int:
-    """Proposals of the first round, which cools within a limit of evaluations."""
-    return max(2, meter.at_most(FIRST_ROUND))
+    def run(self) -> None:
+        """Search until the budget ends or the peak is enough."""
+        level, meter = self._level, self._meter
+        if level.n_units > FLAT:
+            meter.note(value_of(peak_of(level, self.place)))
+            for place in cycles(level, self.place, self._seed, meter, self._enough):
+                self.place = place
+            return
+        wide = level.n_units > NARROW
+        walk = _core.Walk(
+            level.compiled,
+            self.place,
+            self._seed % 2**64,
+            max(2, meter.at_most(FIRST_ROUND)),  # it cools within a limit of evaluations
+            mix=USUAL_MIX,
+            slack=WIDE_SLACK if wide else USUAL_SLACK,
+            tighten=TIGHTEN_BY if wide else 1.0,
+        )
+        try:
+            proceed(walk, ENDLESS, meter, self._enough)
+        finally:
+            self.place = walk.best
 
 
 def cycles(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
@@ -170,10 +172,10 @@ def cycles(level: Level, place: Ints, seed: int, meter: Meter, enough: float) ->
     """
     rng = np.random.default_rng(seed)
     if not level.ruled and not meter.late and peak_of(level, place) > enough:
-        anew = _cycle(level, np.zeros(level.n_units, np.int32), rng, meter, enough)
+        anew = _cycle(level, np.zeros(len(place), np.int32), rng, meter, enough)
         place = best_place(level, [place, anew])
         yield place
-    while not meter.over and peak_of(level, place) > enough:
+    while not meter.late and peak_of(level, place) > enough:
         place = _cycle(level, place, rng, meter, enough)
         yield place
 
@@ -195,19 +197,18 @@ def _search_coarse(
     level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
     """Search several times from scratch; return the best placement."""
-    if meter.over:
+    if meter.late:
         return place
     if not level.ruled:
         place = best_place(level, [place, *obvious_places(level)])
     candidates = [place]
     for slack, tighten in ATTEMPTS:
-        walk = new_walk(level, place, int(rng.integers(2**62)))
-        begin_search(level, walk, COARSE_STEPS // 16)
-        walk.numbers[WIDTH], walk.numbers[TIGHTEN] = slack, tighten
-        mix(walk, *COARSE_MIX)
-        proceed(level, walk, COARSE_STEPS, meter, enough)
+        seed = int(rng.integers(2**62))
+        mix, first = COARSE_MIX, COARSE_STEPS // 16
+        walk = _core.Walk(level.compiled, place, seed, first, mix=mix, slack=slack, tighten=tighten)
+        proceed(walk, COARSE_STEPS, meter, enough)
         candidates.append(walk.best)
-        if walk.numbers[BEST_PEAK] <= enough or meter.over:
+        if walk.best_peak <= enough or meter.late:
             break
     return best_place(level, candidates)
 
@@ -216,15 +217,20 @@ def _search_fine(
     level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
     """Improve the placement of a coarser level, unit by unit."""
-    seed, steps = int(rng.integers(2**62)), EFFORT * level.n_units
-    if meter.over:
+    seed, steps = int(rng.integers(2**62)), EFFORT * len(place)
+    if meter.late:
         return place
-    walk = new_walk(level, place, seed)
-    begin_search(level, walk, steps)
-    walk.numbers[HEAT] *= GENTLE
-    walk.counts[SWEEP] = 1
-    mix(walk, *FINE_MIX)
-    proceed(level, walk, steps, meter, enough)
+    walk = _core.Walk(
+        level.compiled,
+        place,
+        seed,
+        steps,
+        mix=FINE_MIX,
+        slack=USUAL_SLACK,
+        heat=GENTLE,
+        sweep=True,
+    )
+    proceed(walk, steps, meter, enough)
     return walk.best
 
 
@@ -234,100 +240,14 @@ def _coarsened(
     """Levels from fine to coarse, groups that map each to the next, and the coarsest placement."""
     levels, groups = [level], list[Ints]()
     goal = COARSEST_PER_DEVICE * len(level.device_type)
-    while (n := levels[-1].n_units) > goal and not meter.late:
-        group, n_groups = _heavy_groups(levels[-1], place, rng.permutation(n), 4.0 / goal)
+    while (n := len(place)) > goal and not meter.late:
+        fine, order = levels[-1], rng.permutation(n)
+        group, n_groups = fine.compiled.heavy_groups(place, order, 4.0 / goal, meter.remaining)
         if n_groups > LEAST_SHRINK * n:
             break
-        levels.append(contracted(levels[-1], group, n_groups))
+        levels.append(contracted(fine, group, n_groups))
         groups.append(group)
         at = np.empty(n_groups, np.int32)
         at[group] = place
         place = at
     return levels, groups, place
-
-
-@kernel
-def _heavy_groups(level: Level, place: Ints, order: Longs, most: float) -> tuple[Ints, int]:
-    """Group of every unit and the number of groups, which are numbered by first unit.
-
-    In the given order, every single unit joins the neighbouring group with which it has the most
-    traffic, among those on the same device, under the same rules, and within the weight limit: a
-    group weighs at most ``most``, where the entire graph weighs 2 (CPU load and number of units
-    count equally). Units with rivals stay single.
-    """
-    n = len(level.load)
-    leader = np.arange(n).astype(np.int32)
-    weight, size = _weights(level), np.ones(n, np.int32)
-    towards, n_groups = np.zeros(n), n
-    for u in order:
-        if n_groups * SHRINK <= n:
-            break
-        if size[leader[u]] > 1 or _has_rivals(level, u):
-            continue
-        best = _heaviest(level, place, leader, weight, towards, u, most)
-        if best >= 0:
-            leader[u] = best
-            weight[best] += weight[u]
-            size[best] += 1
-            n_groups -= 1
-    return _numbered(leader)
-
-
-@kernel
-def _heaviest(
-    level: Level, place: Ints, leader: Ints, weight: Floats, towards: Floats, u: int, most: float
-) -> int:
-    """Leader of the group that unit u may join and has the most traffic with, or -1.
-
-    ``towards`` is all 0 before and after.
-    """
-    best, heaviest = -1, 0.0
-    for e in range(level.start[u], level.start[u + 1]):
-        if not _has_rivals(level, level.peer[e]):
-            towards[leader[level.peer[e]]] += level.sent[e] + level.taken[e]
-    for e in range(level.start[u], level.start[u + 1]):
-        g = leader[level.peer[e]]
-        fits = weight[g] + weight[u] <= most
-        if (
-            fits
-            and towards[g] > heaviest
-            and place[g] == place[u]
-            and level.kind[g] == level.kind[u]
-        ):
-            best, heaviest = g, towards[g]
-    for e in range(level.start[u], level.start[u + 1]):
-        towards[leader[level.peer[e]]] = 0.0
-    return best
-
-
-@kernel
-def _has_rivals(level: Level, u: int) -> bool:
-    return len(level.rival_start) > 0 and level.rival_start[u] < level.rival_start[u + 1]
-
-
-@kernel
-def _weights(level: Level) -> Floats:
-    """Share of every unit in the CPU load plus its share in the number of units."""
-    n, types = level.load.shape
-    weight, whole = np.zeros(n), 0.0
-    for u in range(n):
-        for c in range(types):
-            weight[u] += level.load[u, c]
-        whole += weight[u]
-    for u in range(n):
-        weight[u] = (weight[u] / whole if whole > 0 else 0.0) + 1.0 / n
-    return weight
-
-
-@kernel
-def _numbered(leader: Ints) -> tuple[Ints, int]:
-    """Number groups by first appearance; a leader leads itself."""
-    n = len(leader)
-    number, group, n_groups = np.full(n, -1, np.int32), np.empty(n, np.int32), 0
-    for u in range(n):
-        g = leader[u]
-        if number[g] < 0:
-            number[g] = n_groups
-            n_groups += 1
-        group[u] = number[g]
-    return group, n_groups

@@ -40,10 +40,9 @@ def exact(
         from streamplace.placers.exact.makespan import prove_shortest
 
         return prove_shortest(problem, objective, start, seed, budget, workers)
-    from streamplace.placers.exact.prover import MOVES
     from streamplace.placers.exact.throughput import prove_throughput, settled
     from streamplace.placers.meter import Meter
 
-    meter = Meter(budget, MOVES)
+    meter = Meter(budget, 0)
     found = prove_throughput(problem, objective, start, seed, meter, workers)
     return settled(problem, objective, found, seed, None if meter.late else meter.part(1.0))

@@ -7,18 +7,17 @@ conditions, if few placements are legal.
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from streamsim.jit import borrowing_kernel
+from streamsim import _core
 
-from streamplace.model.arrays import Bools, Ints, Longs
-from streamplace.model.packing import meets_rival
+from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
-from streamplace.placers.exact.prover import has_memory
 from streamplace.placers.exact.units import Units, units_of
 from streamplace.placers.incumbent import Incumbent, handing_on
-from streamplace.placers.meter import Meter
+from streamplace.placers.meter import Meter, Remaining
 from streamplace.placers.registry import Budget, Found, Placer
+from streamplace.placers.stopwatch import now
 
 MOST_PLACEMENTS, PER_SECOND = 1_000_000, 200_000
 """Most legal placements that are all evaluated, and most per second of a budget."""
@@ -26,6 +25,10 @@ MOST_UNITS = 200
 """Most units of which few placements may be legal; to find out takes longer with more."""
 HALF = 0.5
 """Share of a budget for trying all placements before any search."""
+LISTED = 0.1
+"""Share of a budget of seconds for finding out whether few placements are legal."""
+PAUSE = 5e-4
+"""Seconds between two readings of the clock."""
 BATCH, STEPS = 4096, 200_000
 """Most placements that are listed at once, and most steps for them."""
 
@@ -61,7 +64,10 @@ def is_enumerable(problem: Problem, objective: Objective, budget: Budget) -> boo
         most = min(most, HALF * budget.evaluations)
     if budget.seconds is not None:
         most = min(most, HALF * budget.seconds * PER_SECOND)
-    return not objective.ordered and are_few(_units(problem, objective), int(most))
+    if objective.ordered:
+        return False
+    seconds = None if budget.seconds is None else LISTED * budget.seconds
+    return are_few(_units(problem, objective), int(most), seconds)
 
 
 def _units(problem: Problem, objective: Objective) -> Units:
@@ -73,12 +79,24 @@ def _units(problem: Problem, objective: Objective) -> Units:
 
 
 def judge_all(units: Units, meter: Meter, judge: Callable[[Ints], object]) -> bool:
-    """Judge all legal placements within the budget; return whether that was all of them."""
-    for batch in legal_placements(units):
-        while size := meter.chunk(len(batch)):
+    """Judge all legal placements within the budget; return whether that was all of them.
+
+    The first is judged in any case, and with a limit of time as many at once as take `PAUSE`.
+    """
+    listing = _core.Listing(units.compiled)
+    together = BATCH if meter.seconds is None else 1
+    while not listing.is_over:
+        batch = listing.proceed(BATCH, STEPS, meter.remaining if meter.spent else Remaining())
+        while len(batch):
+            size = meter.chunk(min(len(batch), together))
+            if not size:
+                return False
+            began = now()
             judge(batch[:size])
             batch = batch[size:]
-        if len(batch):
+            if meter.seconds is not None:
+                together = max(1, min(2 * size, int(PAUSE / max(now() - began, 1e-9) * size)))
+        if meter.seconds == 0 and not listing.is_over:
             return False
     return True
 
@@ -88,68 +106,13 @@ def legal_placements(units: Units) -> Iterator[Ints]:
 
     A batch has fewer than `BATCH`, or none, at the end or where few placements are legal.
     """
-    allowed = np.isfinite(units.load)
-    place, clock = np.full(units.n_units, -1, np.int32), np.zeros(1, np.int64)
-    placed = np.zeros(units.n_devices, np.int32)
-    while clock[0] >= 0:
-        batch = np.empty((BATCH, units.n_units), np.int32)
-        yield batch[: _list(units, allowed, place, placed, clock, batch)]
+    listing = _core.Listing(units.compiled)
+    while not listing.is_over:
+        yield listing.proceed(BATCH, STEPS, Remaining())
 
 
-def are_few(units: Units, most: int) -> bool:
+def are_few(units: Units, most: int, seconds: float | None = None) -> bool:
     """Whether at most so many placements, up to swaps of equal devices, are quickly listed."""
     if units.n_units > MOST_UNITS:
         return False
-    before = 0
-    for number, batch in enumerate(legal_placements(units)):
-        if before + len(batch) > most:
-            return False
-        before = (number + 1) * BATCH
-    return True
-
-
-@borrowing_kernel
-def _list(
-    units: Units, allowed: Bools, place: Ints, placed: Ints, clock: Longs, batch: Ints
-) -> int:
-    """Write the next placements to the batch; return their number.
-
-    ``clock`` has the unit that is moved next, -1 at the end; those before it are ``placed`` [D],
-    and -1 is the device of the others.
-    """
-    n, n_devices, size, steps = len(place), allowed.shape[1], 0, 0
-    u = clock[0]
-    while u >= 0 and size < len(batch) and steps < STEPS:
-        steps += 1
-        d = place[u] + 1
-        place[u] = -1
-        while d < n_devices and not _may(units, allowed, place, placed, u, d):
-            d += 1
-        if d == n_devices:
-            u -= 1
-            if u >= 0:
-                placed[place[u]] -= 1
-            continue
-        place[u] = d
-        if u + 1 < n:
-            placed[d] += 1
-            u += 1
-            continue
-        for v in range(n):
-            batch[size, v] = place[v]
-        size += 1
-    clock[0] = u
-    return size
-
-
-@borrowing_kernel
-def _may(units: Units, allowed: Bools, place: Ints, placed: Ints, u: int, d: int) -> bool:
-    """Whether a unit may be placed on a device, which is the first of those that are equal."""
-    if not allowed[u, d] or meets_rival(place, units.rival_start, units.rivals, u, d):
-        return False
-    if not has_memory(units, place, u, d):
-        return False
-    earlier = False
-    for a in range(d):
-        earlier |= units.classes[a] == units.classes[d] and placed[a] == 0
-    return placed[d] > 0 or not earlier
+    return units.compiled.are_few(most, BATCH, STEPS, Remaining(seconds))

@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel
+from streamsim import _core
 from streamsim.passes.sending import sending_times
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints
@@ -43,7 +43,6 @@ from streamplace.placers.anneal.makespan import (
     plan_from,
     plan_of,
 )
-from streamplace.placers.anneal.schedules import BEST
 from streamplace.placers.exact.cpsat import (
     SCALE,
     SECONDS_PER_EVALUATION,
@@ -52,13 +51,13 @@ from streamplace.placers.exact.cpsat import (
     solve_model,
 )
 from streamplace.placers.incumbent import Incumbent, SearchInterrupt, handing_on
-from streamplace.placers.meter import Meter
+from streamplace.placers.meter import Meter, Remaining
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.scheduled import planned_order
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule
 from streamplace.scheduling.ranks import after_predecessors, by_rank, least_after, upward
 from streamplace.scheduling.stages import Slack, Stage, Stages, least_by_work
-from streamplace.scheduling.tasks import Tasks, tasks_of, transfer
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -88,6 +87,7 @@ FIRST_BOOLEANS = 500
 """Most Booleans of a model in the first round; more take too long to build. Grows alike."""
 ANY = -1
 """Stands for the device of a missing cut task."""
+ENDLESS = Remaining()
 
 
 def prove_shortest(
@@ -99,7 +99,7 @@ def prove_shortest(
     workers: int,
 ) -> Found:
     """Return the best schedule found, and a lower bound of the makespan."""
-    proof = Proof(problem, objective, start, seed, Meter(budget, QUICK_EVALUATIONS))
+    proof = Proof(problem, objective, start, seed, Meter(budget, 0))
     proof.search(QUICK_SECONDS, QUICK_EVALUATIONS, 1.0)
     with handing_on(proof.found):
         if not (proof.by_stages(workers) or proof.by_windows()):
@@ -154,9 +154,11 @@ class Proof:
 
     def by_windows(self) -> bool:
         """Compute windows; return whether they, or the bound, prove the best schedule."""
-        if self.meter.late and self._tasks.n_tasks > QUICKLY_EXCLUDED:
+        meter, is_quick = self.meter, self._tasks.n_tasks <= QUICKLY_EXCLUDED
+        if meter.late and not (is_quick and meter.seconds != 0):
             return False
-        self._windows = windows_below(self._tasks, self.best.value * (1 - ROUNDING))
+        cut = self.best.value * (1 - ROUNDING)
+        self._windows = windows_below(self._tasks, cut, meter.remaining)
         self.least = max(self.least, min(self._windows.path, self.best.value))
         return self.best.value <= self.least * (1 + ROUNDING)
 
@@ -215,84 +217,12 @@ class Windows(NamedTuple):
         return float(through.min(axis=1).max())
 
 
-@kernel
-def windows_below(tasks: Tasks, cut: float) -> Windows:
-    """Exclude devices until nothing changes; a task loses all if no schedule is below the cut."""
-    n, d = tasks.work.shape
-    windows = Windows(np.empty((n, d)), np.empty((n, d)), tasks.work.copy())
-    if cut == np.inf:
-        _find_heads(tasks, windows, cut)
-        _find_tails(tasks, windows, cut)
-        return windows
-    _find_tails(tasks, windows, np.inf)
-    for _ in range(n * d + 1):
-        _find_heads(tasks, windows, cut)
-        _find_tails(tasks, windows, cut)
-        if _exclude(tasks, windows, cut) == 0:
-            break
-    return windows
+def windows_below(tasks: Tasks, cut: float, remaining: Remaining = ENDLESS) -> Windows:
+    """Exclude devices until nothing changes; a task loses all if no schedule is below the cut.
 
-
-@borrowing_kernel
-def _find_heads(tasks: Tasks, windows: Windows, cut: float) -> None:
-    """Compute earliest starts, over senders' devices that keep the pair below the cut."""
-    d = windows.head.shape[1]
-    for v in tasks.order:
-        for a in range(d):
-            windows.head[v, a] = 0.0 if windows.work[v, a] < np.inf else np.inf
-        for k in range(tasks.in_start[v], tasks.in_start[v + 1]):
-            e = tasks.in_stream[k]
-            u = tasks.source[e]
-            for a in range(d):
-                if windows.work[v, a] == np.inf:
-                    continue
-                soonest = np.inf
-                after = windows.work[v, a] + windows.tail[v, a]
-                for b in range(d):
-                    arrival = windows.head[u, b] + windows.work[u, b] + transfer(tasks, e, b, a)
-                    if arrival < soonest and (cut == np.inf or arrival + after < cut):
-                        soonest = arrival
-                windows.head[v, a] = max(windows.head[v, a], soonest)
-
-
-@borrowing_kernel
-def _find_tails(tasks: Tasks, windows: Windows, cut: float) -> None:
-    """Compute least times after, over receivers' devices that keep the pair below the cut."""
-    n, d = windows.tail.shape
-    for i in range(n - 1, -1, -1):
-        v = tasks.order[i]
-        for a in range(d):
-            windows.tail[v, a] = 0.0
-        for e in range(tasks.out_start[v], tasks.out_end[v]):
-            u = tasks.target[e]
-            for a in range(d):
-                if windows.work[v, a] == np.inf:
-                    continue
-                least = np.inf
-                for b in range(d):
-                    after = transfer(tasks, e, a, b) + windows.work[u, b] + windows.tail[u, b]
-                    below = cut == np.inf or windows.head[v, a] + windows.work[v, a] + after < cut
-                    if after < least and below:
-                        least = after
-                windows.tail[v, a] = max(windows.tail[v, a], least)
-
-
-@borrowing_kernel
-def _exclude(tasks: Tasks, windows: Windows, cut: float) -> int:
-    """Exclude devices that reach the cut, for entire units; return the number of exclusions."""
-    n, d = windows.work.shape
-    count = 0
-    for v in range(n):
-        for a in range(d):
-            if windows.work[v, a] == np.inf:
-                continue
-            if windows.head[v, a] + windows.work[v, a] + windows.tail[v, a] < cut:
-                continue
-            u = tasks.unit[v]
-            for k in range(tasks.member_start[u], tasks.member_start[u + 1]):
-                windows.work[tasks.members[k], a] = np.inf
-            count += 1
-    return count
+    If the time ends before, heads and tails are less than they could be.
+    """
+    return Windows(*_core.windows_below(tasks.core, cut, remaining))
 
 
 class TimetableModel(PlacementModel):
@@ -430,18 +360,18 @@ class StageBounds:
             plans += listed_plans(self._tasks, self._after)
         moves = MOVES_PER_TASK * self._tasks.n_tasks * growth
         self.search(plans, moves, seed, meter)
-        windows = windows_below(self._tasks, self.high * (1 - ROUNDING))
+        windows = windows_below(self._tasks, self.high * (1 - ROUNDING), meter.remaining)
         self._raise(windows.path)
         if self.low < self.high and n_booleans(self._tasks, windows) <= FIRST_BOOLEANS * growth:
             self._solve(windows, seed, meter, growth, workers)
 
     def search(self, plans: list[PassPlan], moves: int, seed: int, meter: Meter) -> None:
         """Anneal from some plans."""
-        stage_meter = Meter(meter.up_to(moves), 1)
+        stage_meter = Meter(meter.up_to(moves), 0)
         annealing = anneal_plans(self._tasks, plans, self._after, self.low, seed, stage_meter)
         meter.spend(stage_meter.spent)
-        if annealing.numbers[BEST] < self.high:
-            self.high = float(annealing.numbers[BEST])
+        if annealing.best < self.high:
+            self.high = annealing.best
             self.plan = best_plan(annealing)
 
     def _solve(self, windows: Windows, seed: int, meter: Meter, growth: int, workers: int) -> None:

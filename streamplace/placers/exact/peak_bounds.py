@@ -2,9 +2,7 @@
 
 *Packing.* Whether the CPU work fits the devices, without the network, is a question of bin packing.
 It is answered by dynamic programming over the numbers of packed items of each kind, that is, of
-each size. Of all ways to pack the same items into the devices in order, the one that ends on the
-earliest device with the least work there dominates. The number of states is the product of
-(items of a kind + 1).
+each size. The number of states is the product of (items of a kind + 1).
 
 A *hub* is a unit with many streams, such as the source of a graph with many branches. Units with
 equal work and equal streams from and to the hub are of one kind: if of the network only the links
@@ -17,19 +15,18 @@ is never harder than covering them exactly.
 
 *Tight devices.* If D equal devices must carry all work with loads below a cut, each must carry at
 least the work that the others cannot. Few patterns lie between these limits; branch and bound keeps
-every device within them. Counts are packed into one word, a field per kind with a guard bit on top,
-so that comparing all fields is one subtraction: (b | guards) - a keeps all guards if and only if
-a ≤ b in every field.
+every device within them.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from streamsim import _core
 from streamsim.equation import link_loads
-from streamsim.jit import kernel
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs
 from streamplace.placers.exact.units import Units
+from streamplace.placers.meter import Remaining
 
 MOST_STATES = 200_000
 """Most states of a packing."""
@@ -38,11 +35,9 @@ FEWEST_STREAMS = 3
 MOST_HUBS = 2
 MOST_COVERINGS = 50_000
 """Most numbers of covered units of each kind."""
-MOST_PATTERNS = 2_000
 DIGITS = 12
-NO, YES, UNKNOWN = 0, 1, -1
-MOST_BITS, MOST_WORDS, MOST_STEPS = 62, 4_000, 200_000
-"""Limits of the words of patterns: bits, words, and steps to enumerate them."""
+MOST_BITS = 62
+"""Most bits of the words of patterns."""
 
 
 class Hub(NamedTuple):
@@ -93,112 +88,6 @@ def _hub(units: Units, hub: int) -> Hub:
     return Hub(kinds, count.astype(np.int64), safe[0], safe[1], safe[2], float(load[hub]))
 
 
-@kernel
-def spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
-    """Whether all loads can be at most ``limit``, and if so the pattern of each device.
-
-    The units are covered device by device; a state is the number of covered units of each kind.
-    """
-    n = len(hub.counts)
-    chosen = np.zeros((n_devices, n), np.int64)
-    radix = np.ones(n + 1, np.int64)
-    for k in range(n):
-        radix[k + 1] = radix[k] * (hub.counts[k] + 1)
-    home = _patterns(hub, limit - hub.own, np.inf)
-    away = _patterns(hub, limit, limit)
-    if len(home) > MOST_PATTERNS or len(away) > MOST_PATTERNS:
-        return UNKNOWN, chosen
-    reached = np.zeros(radix[n], np.bool_)
-    states = np.zeros((radix[n] + len(home) + 1, n), np.int64)
-    origin = np.zeros((len(states), 2), np.int64)
-    size, first = 1, 0
-    for device in range(n_devices):
-        last = size
-        options = home if device == 0 else away
-        for s in range(first, last):
-            steps -= len(options)
-            if steps < 0:
-                return UNKNOWN, chosen
-            for p in range(len(options)):
-                code = 0
-                for k in range(n):
-                    states[size, k] = min(states[s, k] + options[p, k], hub.counts[k])
-                    code += states[size, k] * radix[k]
-                if reached[code]:
-                    continue
-                reached[code] = True
-                origin[size, 0], origin[size, 1] = s, p
-                size += 1
-                if code == radix[n] - 1:
-                    _trace(states, origin, size - 1, device, chosen)
-                    return YES, chosen
-        first = last
-    return NO, chosen
-
-
-@kernel
-def _trace(states: Longs, origin: Longs, s: int, device: int, chosen: Longs) -> None:
-    """Write the units that each device newly covers on the path to state s."""
-    while device >= 0:
-        before = origin[s, 0]
-        for k in range(chosen.shape[1]):
-            chosen[device, k] = states[s, k] - states[before, k]
-        s = before
-        device -= 1
-
-
-@kernel
-def _patterns(hub: Hub, room: float, link: float) -> Longs:
-    """Maximal patterns of one device, shape [P, K]; at most MOST_PATTERNS + 1 of them."""
-    n = len(hub.counts)
-    patterns = np.empty((MOST_PATTERNS + 1, n), np.int64)
-    size = 0
-    now = np.zeros(n, np.int64)
-    more = True
-    while more and size <= MOST_PATTERNS:
-        fits = _within(hub, now, -1, room, link)
-        maximal = fits
-        for k in range(n):
-            if now[k] < hub.counts[k] and _within(hub, now, k, room, link):
-                maximal = False
-        if maximal:
-            for k in range(n):
-                patterns[size, k] = now[k]
-            size += 1
-        more = _advance(now, hub.counts, fits)
-    return patterns[:size]
-
-
-@kernel
-def _advance(now: Longs, counts: Longs, fits: bool) -> bool:
-    """Step to the next combination in place, skipping larger ones than one that does not fit."""
-    k, n = 0, len(now)
-    if not fits:
-        while k < n and now[k] == 0:
-            k += 1
-        if k < n:
-            now[k] = 0
-            k += 1
-    while k < n and now[k] == counts[k]:
-        now[k] = 0
-        k += 1
-    if k < n:
-        now[k] += 1
-    return k < n
-
-
-@kernel
-def _within(hub: Hub, now: Longs, extra: int, room: float, link: float) -> bool:
-    """Whether a pattern, with one more of kind ``extra`` if that is not -1, fits a device."""
-    work, sent, taken = 0.0, 0.0, 0.0
-    for k in range(len(now)):
-        m = now[k] + (1 if k == extra else 0)
-        work += m * hub.work[k]
-        sent += m * hub.sent[k]
-        taken += m * hub.taken[k]
-    return work <= room and sent <= link and taken <= link
-
-
 class Patterns(NamedTuple):
     """Combinations of units on a device (P), and the encoding of units in them."""
 
@@ -210,11 +99,12 @@ class Patterns(NamedTuple):
     total: float  # work of all units
 
 
+ENDLESS = Remaining()
 NOTHING = np.zeros(0, np.int64)
 NO_PATTERNS = Patterns(NOTHING, np.zeros(0), NOTHING, NOTHING, 0, 0.0)
 
 
-def patterns_below(units: Units, cut: float) -> Patterns:
+def patterns_below(units: Units, cut: float, remaining: Remaining) -> Patterns:
     """Patterns for equal devices with all loads below the cut, if they are few; else none."""
     hub = min(hubs_of(units), key=lambda hub: np.prod(hub.counts + 1.0), default=None)
     if hub is None or units.handles:
@@ -225,13 +115,12 @@ def patterns_below(units: Units, cut: float) -> Patterns:
         return NO_PATTERNS
     shift = np.concatenate(([0], np.cumsum(bits)[:-1])).astype(np.int64)
     least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - ROUNDING * cut
-    word, work = _enumerate(hub, shift, least, cut)
-    if len(word) > MOST_WORDS:
+    words = _core.pattern_words(hub, shift, least, cut, remaining)
+    if words is None:
         return NO_PATTERNS
     kind = hub.kind
     return Patterns(
-        word,
-        work,
+        *words,
         np.left_shift(np.int64(1), shift[kind]),
         np.array([((1 << (b - 1)) - 1) << int(s) for b, s in zip(bits, shift, strict=True)])[kind],
         sum(1 << (int(s) + b - 1) for b, s in zip(bits, shift, strict=True)),
@@ -249,32 +138,6 @@ def _with_itself(hub: Hub) -> Hub:
         sent=np.append(hub.sent, 0.0),
         taken=np.append(hub.taken, 0.0),
     )
-
-
-@kernel
-def _enumerate(hub: Hub, shift: Longs, least: float, cut: float) -> tuple[Longs, Floats]:
-    """Words and work of all patterns from ``least`` to the cut, more than the limit if too many."""
-    n = len(hub.counts)
-    words = np.empty(MOST_WORDS + 1, np.int64)
-    works = np.empty(MOST_WORDS + 1)
-    now = np.zeros(n, np.int64)
-    size, steps, more = 0, 0, True
-    while more and size <= MOST_WORDS:
-        steps += 1
-        if steps > MOST_STEPS:
-            return words, works
-        word, work, sent, taken = np.int64(0), 0.0, 0.0, 0.0
-        for k in range(n):
-            word += now[k] << shift[k]
-            work += now[k] * hub.work[k]
-            sent += now[k] * hub.sent[k]
-            taken += now[k] * hub.taken[k]
-        linked = now[n - 1] == 1 or (sent <= cut and taken <= cut)
-        if least <= work <= cut and linked:
-            words[size], works[size] = word, work
-            size += 1
-        more = _advance(now, hub.counts, work <= cut)
-    return words[:size], works[:size]
 
 
 class Limits(NamedTuple):
@@ -309,7 +172,7 @@ def powers(units: Units) -> tuple[Floats, Floats]:
     return power, scaled.min(axis=1)
 
 
-def limits_below(units: Units, cut: float) -> Limits:
+def limits_below(units: Units, cut: float, remaining: Remaining = ENDLESS) -> Limits:
     """Limits of a search for placements with all loads below the cut."""
     power, work = powers(units)
     full = np.full(units.n_devices, cut)
@@ -319,21 +182,21 @@ def limits_below(units: Units, cut: float) -> Limits:
     wire = float(units.platform.seconds_per_byte.max())
     ends = np.concatenate((units.source, units.target))
     bytes_around = np.bincount(ends, np.tile(units.traffic, 2), minlength=units.n_units)
-    patterns = patterns_below(units, cut)
+    patterns = patterns_below(units, cut, remaining)
     return Limits(full, cut, work, power, wire, patterns, work + wire * bytes_around)
 
 
-def hopeless(limits: Limits) -> bool:
+def hopeless(limits: Limits, remaining: Remaining = ENDLESS) -> bool:
     """Whether the CPU work alone exceeds the limits."""
-    return not _packs(limits.work, limits.full * limits.power)
+    return not _packs(limits.work, limits.full * limits.power, remaining)
 
 
-def _packs(work: Floats, room: Floats) -> bool:
+def _packs(work: Floats, room: Floats, remaining: Remaining) -> bool:
     """Whether the work may fit the devices' capacities; True if deciding takes too long."""
     sizes, counts = _kinds(work[work > 0])
     if np.prod(counts + 1.0) > MOST_STATES:
         return bool(work.sum() <= room.sum())
-    return bool(_pack(sizes, counts, np.sort(room)[::-1].copy()))
+    return _core.packs(sizes, counts, np.sort(room)[::-1], remaining)
 
 
 def _largest_sum(work: Floats, limit: float) -> float:
@@ -354,29 +217,3 @@ def _kinds(work: Floats) -> tuple[Floats, Longs]:
     items = np.sort(work)
     starts = np.flatnonzero(np.diff(items, prepend=-1.0) > TIE * items)
     return items[starts], np.diff(np.append(starts, len(items)))
-
-
-@kernel
-def _pack(sizes: Floats, counts: Longs, room: Floats) -> bool:
-    """Whether the items fit when packed into the devices in order."""
-    n_kinds = len(sizes)
-    stride = np.ones(n_kinds + 1, np.int64)
-    for kind in range(n_kinds):
-        stride[kind + 1] = stride[kind] * (counts[kind] + 1)
-    n_states = stride[n_kinds]
-    device = np.zeros(n_states, np.int64)
-    used = np.zeros(n_states)
-    for state in range(1, n_states):
-        best, best_used = len(room), np.inf
-        for kind in range(n_kinds):
-            if state // stride[kind] % (counts[kind] + 1) == 0:
-                continue
-            before = state - stride[kind]
-            d, load = device[before], used[before] + sizes[kind]
-            while d < len(room) and load > room[d]:
-                d += 1
-                load = sizes[kind]
-            if d < best or (d == best and load < best_used):
-                best, best_used = d, load
-        device[state], used[state] = best, best_used
-    return device[n_states - 1] < len(room)

@@ -1,12 +1,13 @@
 """Units of operators that are placed together, with loads and streams as plain arrays."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from streamsim import _core
 from streamsim.equation import link_loads
 from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.platform import Platform
-from streamsim.topology import group_by
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.keep_apart import rival_columns
@@ -15,12 +16,7 @@ from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 
 
-class Units(NamedTuple):
-    """Units to place (U), the merged streams between them (E), and the devices (D).
-
-    All loads are those of the full rate, as fractions of a capacity.
-    """
-
+class _UnitsColumns(NamedTuple):
     load: Floats  # [U, D] CPU load of unit u on device d, infinite where it may not run
     core: Floats  # [U, D] load of the busiest single core
     source: Ints  # [E]
@@ -36,6 +32,21 @@ class Units(NamedTuple):
     classes: Ints  # [D] class of each device; devices of a class are interchangeable
     memory: Floats  # [U] bytes, or [0] if memory is unlimited
     room: Floats  # [D] bytes
+
+
+class Units(_UnitsColumns):
+    """Units to place (U), the merged streams between them (E), and the devices (D).
+
+    All loads are those of the full rate, as fractions of a capacity.
+    """
+
+    @cached_property
+    def compiled(self) -> _core.Units:
+        """The core's copy of the arrays, made and checked at the first use."""
+        return _core.Units(self)
+
+    def __getstate__(self) -> None:
+        """Leave the core's copy out of pickles."""
 
     @property
     def n_units(self) -> int:
@@ -95,8 +106,7 @@ def units_with(problem: Problem, instance: Instance) -> Units:
         return units
     units.load[~rules.allowed] = np.inf
     if rules.memory is not None and rules.room is not None:
-        # A copy can be written, as the room of other units; numba compiles all anew if it cannot.
-        units = units._replace(memory=rules.memory, room=rules.room.copy())
+        units = units._replace(memory=rules.memory, room=rules.room)
     return _linked(units._replace(apart=rules.apart))
 
 
@@ -165,7 +175,7 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
 def _linked(units: Units) -> Units:
     """Add the lists of streams and of rivals around every unit."""
     n = units.n_units
-    start, ends = group_by(np.concatenate((units.source, units.target)), n)
+    start, ends = _core.group_by(np.concatenate((units.source, units.target)), n)
     rival_start, rivals = rival_columns(units.apart, n)
     return units._replace(
         start=start,

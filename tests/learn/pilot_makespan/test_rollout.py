@@ -55,7 +55,7 @@ def way(tasks, v, a):
             w = int(tasks.target[e])
             ways.append(
                 min(
-                    transfer.py_func(tasks, e, a, b) + tasks.work[w, b] + way(tasks, w, b)
+                    transfer(tasks, e, a, b) + tasks.work[w, b] + way(tasks, w, b)
                     for b in range(len(tasks.latency))
                 )
             )
@@ -69,7 +69,7 @@ def late(state, v, a):
     delays = [finish - before.span]
     for e in state.out_of(v):
         u = int(tasks.target[e])
-        there = finish + transfer.py_func(tasks, e, a, before.place[u])
+        there = finish + transfer(tasks, e, a, before.place[u])
         delays.append(there - before.latest[u])
     return float(max(delays))
 

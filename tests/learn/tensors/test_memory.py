@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import fork_join
 from strategies import problems
-from streamsim.canonical import canonical as reference
+from streamsim._core import canonical as reference
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.tensors.draws import child

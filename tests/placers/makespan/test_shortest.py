@@ -4,22 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from makespan_cases import MAKESPAN, giph, least_of_all, problems, value
+from streamsim import _core
 
 from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
-from streamplace.placers.anneal.schedules import (
-    follow,
-    new_non_delay,
-    new_sequence,
-    non_delay_makespan,
-    settle,
-)
 from streamplace.placers.exact.makespan import Proof
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.scheduling.ranks import by_rank, least_after
+from streamplace.scheduling.ranks import by_rank
 from streamplace.scheduling.tasks import tasks_of
 
 
@@ -43,11 +37,7 @@ def test_what_the_search_believes_is_what_the_simulator_says(problem):
     place_of = np.array([rng.choice(np.flatnonzero(row)) for row in usable], np.int32)
     place_of = problem.repaired(place_of)
     order = by_rank(tasks, rng.random(tasks.n_tasks))
-    least = np.where(usable, least_after(tasks), np.inf).min(axis=1)
-    sequence = new_sequence(tasks, order, place_of, least)
-    waiting, _ = follow(tasks, sequence, 0, least, np.inf)
-    settle(tasks, sequence)
-    eager = non_delay_makespan(tasks, sequence, new_non_delay(tasks), np.inf)
+    waiting, eager = _core.held_and_eager(tasks.core, order, place_of)
     priority = np.empty(tasks.n_tasks)
     priority[order] = -np.arange(tasks.n_tasks)
     assert eager == pytest.approx(

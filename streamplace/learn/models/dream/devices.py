@@ -10,8 +10,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from streamsim.jit import kernel
 
+from streamplace.learn.numba_kernels.jit import kernel
 from streamplace.model.arrays import Array
 
 

@@ -14,12 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from streamsim.array_copies import copy_row
-from streamsim.jit import kernel, relaxed_kernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from streamplace.learn.algorithms.kernels import rectify
 from streamplace.learn.constructive.policy import CLOSED, Likelihood
 from streamplace.learn.constructive.recurrence import (
     Forest,
@@ -36,6 +33,9 @@ from streamplace.learn.models.dream.devices import (
     no_loads,
     summarise,
 )
+from streamplace.learn.numba_kernels.arrays import copy_row
+from streamplace.learn.numba_kernels.jit import kernel, relaxed_kernel
+from streamplace.learn.numba_kernels.policies import rectify
 from streamplace.learn.tensors.draws import gumbel
 from streamplace.learn.tensors.few_rows import multiply_transposed
 from streamplace.model.arrays import Array

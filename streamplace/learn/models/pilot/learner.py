@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from streamsim.canonical import canonical
+from streamsim import _core
 from torch import Tensor
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined, packed
@@ -221,7 +221,7 @@ def _canonical(features: PilotFeatures, placement: Ints) -> Ints:
     """Device of every unit, interchangeable devices numbered in the order of the decisions."""
     place = np.zeros(features.level.n_units, np.int32)
     place[features.unit_of] = placement
-    return np.asarray(canonical(place[None], features.order, features.group)[0])
+    return np.asarray(_core.canonical(place[None], features.order, features.group)[0])
 
 
 def _imitated(

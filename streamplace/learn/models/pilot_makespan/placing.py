@@ -1,4 +1,4 @@
-"""Schedules rebuilt by trained weights; numpy and numba alone."""
+"""Schedules rebuilt by trained weights; numpy alone."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -1,0 +1,165 @@
+//! Units of operators that are placed together, with loads and streams as plain columns.
+//!
+//! U units, E streams between them, D devices. All loads are those of the full rate, as fractions of
+//! a capacity. Columns have the meaning of `streamplace.placers.exact.units.Units`.
+
+use crate::arithmetic::{largest, max};
+use crate::instance::{Id, Platform, indices, length, rising, shape};
+use crate::rivals::Rivals;
+use crate::table::Table;
+
+/// Share by which a device may be overfull, for rounding errors.
+const SLACK: f64 = 1e-9;
+
+/// Units and the streams between them; whoever has checked units may trust their indices.
+#[derive(Clone, Debug)]
+pub struct Units {
+    /// [U, D] CPU load of unit u on device d, infinite where it may not run
+    pub load: Table,
+    /// [U, D] load of the busiest single core
+    pub core: Table,
+    /// [E]
+    pub source: Vec<Id>,
+    /// [E]
+    pub target: Vec<Id>,
+    /// [E] bytes/s
+    pub traffic: Vec<f64>,
+    /// [E] tuples/s
+    pub tuples: Vec<f64>,
+    /// [U + 1] the streams of u are `around[start[u]..start[u + 1]]`
+    pub start: Vec<Id>,
+    /// [2E]
+    pub around: Vec<Id>,
+    pub rivals: Rivals,
+    pub platform: Platform,
+    /// [D] devices of a class are interchangeable
+    pub classes: Vec<Id>,
+    /// [U] bytes, or empty if memory is unlimited
+    pub memory: Vec<f64>,
+    /// [D] bytes
+    pub room: Vec<f64>,
+}
+
+impl Units {
+    /// Number of units, U.
+    #[inline]
+    #[must_use]
+    pub fn n_units(&self) -> usize {
+        self.load.rows()
+    }
+
+    /// Number of devices, D.
+    #[inline]
+    #[must_use]
+    pub fn n_devices(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Streams of a unit.
+    #[inline]
+    #[must_use]
+    pub fn streams(&self, u: usize) -> &[Id] {
+        &self.around[self.start[u] as usize..self.start[u + 1] as usize]
+    }
+
+    /// Compute the load of every resource; return the largest, single cores included.
+    pub fn write_loads(&self, place: &[Id], loads: &mut [f64]) -> f64 {
+        loads.fill(0.0);
+        let mut peak = 0.0;
+        for (u, &d) in place.iter().enumerate() {
+            let d = d as usize;
+            loads[d] += self.load[(u, d)];
+            peak = max(peak, self.core[(u, d)]);
+        }
+        let ends = self.source.iter().zip(&self.target);
+        for ((&u, &v), (&tuples, &traffic)) in ends.zip(self.tuples.iter().zip(&self.traffic)) {
+            let (a, b) = (place[u as usize] as usize, place[v as usize] as usize);
+            if a != b {
+                self.platform.add_flow(loads, a, b, tuples, traffic);
+            }
+        }
+        largest(peak, loads)
+    }
+
+    /// Whether unit `u` fits into the memory of device `d`, beside the other units there.
+    #[must_use]
+    pub fn has_memory(&self, place: &[Id], u: usize, d: usize) -> bool {
+        if self.memory.is_empty() {
+            return true;
+        }
+        let others = place.iter().enumerate().filter(|&(v, &at)| at as usize == d && v != u);
+        let used = others.fold(self.memory[u], |used, (v, _)| used + self.memory[v]);
+        used <= self.room[d] * (1.0 + SLACK)
+    }
+
+    /// Check lengths and indices.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let (n, d, m) = (self.n_units(), self.n_devices(), self.source.len());
+        if n == 0 || d == 0 {
+            return Err(format!("there are {n} units and {d} devices"));
+        }
+        shape("load", &self.load, n, d)?;
+        shape("core", &self.core, n, d)?;
+        for (name, column) in [("source", &self.source), ("target", &self.target)] {
+            length(name, column.len(), m)?;
+            indices(name, column, n)?;
+        }
+        length("traffic", self.traffic.len(), m)?;
+        length("tuples", self.tuples.len(), m)?;
+        length("start", self.start.len(), n + 1)?;
+        rising("start", &self.start, self.around.len())?;
+        indices("around", &self.around, m)?;
+        if !self.memory.is_empty() {
+            length("memory", self.memory.len(), n)?;
+            length("room", self.room.len(), d)?;
+        }
+        self.platform.check(d)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Units of load 0.4 without streams, on equal devices.
+    pub fn alike(n: usize, d: usize) -> Units {
+        let units = Units {
+            load: Table::filled(0.4, n, d),
+            core: Table::filled(0.0, n, d),
+            source: vec![],
+            target: vec![],
+            traffic: vec![],
+            tuples: vec![],
+            start: vec![0; n + 1],
+            around: vec![],
+            rivals: Rivals::default(),
+            platform: Platform {
+                cores: vec![1.0; d],
+                free_cores: vec![1.0; d],
+                seconds_per_byte: Table::filled(0.0, d, d),
+                latency: Table::filled(0.0, d, d),
+                egress: vec![0.0; d],
+                ingress: vec![0.0; d],
+                overhead: 0.0,
+                overhead_per_byte: 0.0,
+                gap: 0.0,
+            },
+            classes: vec![0; d],
+            memory: vec![],
+            room: vec![],
+        };
+        units.check().expect("units");
+        units
+    }
+
+    #[test]
+    fn memory_is_shared_by_the_units_of_a_device() {
+        let mut units = alike(3, 2);
+        (units.memory, units.room) = (vec![1.0; 3], vec![2.0; 2]);
+        assert!(units.has_memory(&[0, 0, 1], 1, 0));
+        assert!(!units.has_memory(&[0, 0, 1], 2, 0));
+    }
+}

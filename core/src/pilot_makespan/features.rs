@@ -1,0 +1,278 @@
+//! What the policy sees of devices for one task, given the schedule so far and the previous one.
+//!
+//! The features of a device are the effect of running a task there. All times are shares of the
+//! span of the previous schedule.
+
+use crate::arithmetic::{max, min};
+use crate::instance::{Id, NONE};
+use crate::scheduling::{Gaps, Homes, ListSchedule, Slot, Tasks, ready_on};
+use crate::table::Table;
+
+/// Features of a device, by column.
+pub mod device {
+    pub const FINISH: usize = 0;
+    pub const FINISH_AND_WAY_TO_THE_END: usize = 1;
+    pub const WAIT: usize = 2;
+    pub const READY: usize = 3;
+    pub const WORK: usize = 4;
+    pub const LATE: usize = 5;
+    pub const LATER_THAN_ELSEWHERE: usize = 6;
+    pub const BUSY_UNTIL: usize = 7;
+    pub const COMING_LOAD: usize = 8;
+    pub const BEFORE: usize = 9;
+    pub const SHARE_OF_INPUTS_AT_HOME: usize = 10;
+    pub const SHARE_OF_OUTPUTS_AT_HOME: usize = 11;
+    pub const SHARE_OF_PARTNERS_AT_HOME: usize = 12;
+    pub const WAY_TO_THE_END: usize = 13;
+    pub const N: usize = 14;
+}
+
+/// Features of a decision itself, by column.
+pub mod step {
+    pub const SLACK: usize = 0;
+    pub const POSITION: usize = 1;
+    pub const OUTPUTS: usize = 2;
+    pub const INPUTS: usize = 3;
+    pub const WORK: usize = 4;
+    pub const SENDING: usize = 5;
+    pub const TASKS: usize = 6;
+    pub const DEVICES: usize = 7;
+    pub const OPEN: usize = 8;
+    pub const LOAD: usize = 9;
+    pub const N: usize = 10;
+}
+
+/// Features that are differences from the open device with the least.
+const BESIDE_THE_BEST: [usize; 6] = [
+    device::FINISH,
+    device::FINISH_AND_WAY_TO_THE_END,
+    device::READY,
+    device::WORK,
+    device::LATER_THAN_ELSEWHERE,
+    device::BUSY_UNTIL,
+];
+/// Largest value of a feature that is a share of the span, and with a minus the smallest.
+const MOST: f64 = 4.0;
+
+/// A problem; seconds.
+#[derive(Clone, Debug)]
+pub struct Features {
+    /// [N, D] least seconds from the end of a task on a device to the end of the pass
+    pub after: Table,
+    /// [N] work where it is quickest
+    pub least: Vec<f64>,
+    /// [N] bytes that a task receives
+    pub coming: Vec<f64>,
+    /// [N] bytes that it sends
+    pub going: Vec<f64>,
+    /// work of the shortest task
+    pub shortest: f64,
+}
+
+/// The schedule that is to be improved, with the slack of its tasks.
+#[derive(Clone, Debug)]
+pub struct Previous {
+    /// [N] order of the decisions
+    pub order: Vec<Id>,
+    /// [N]
+    pub place: Vec<Id>,
+    /// [N] start of every task when all are as late as can be
+    pub latest: Vec<f64>,
+    /// seconds that the pass takes
+    pub span: f64,
+    /// [D] seconds that a core of each device works
+    pub loads: Vec<f64>,
+}
+
+/// What stays the same while a schedule is rebuilt.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    pub tasks: &'a Tasks,
+    pub features: &'a Features,
+    pub before: &'a Previous,
+}
+
+/// A partial schedule.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub schedule: ListSchedule,
+    gaps: Gaps,
+    homes: Homes,
+    /// [D] seconds there, in the previous schedule, of tasks not yet decided
+    coming: Vec<f64>,
+    /// [D] whether the present task may run there
+    pub may: Vec<bool>,
+    /// [D] time at which its inputs are there
+    ready: Vec<f64>,
+    /// [D] where it would run, and when
+    slots: Vec<Slot>,
+    /// [D, 14] features in seconds
+    seconds: Table,
+}
+
+impl State {
+    /// State before the first decision.
+    #[must_use]
+    pub fn new(case: Case<'_>) -> Self {
+        let d = case.tasks.n_devices();
+        Self {
+            schedule: ListSchedule::nowhere(case.tasks.n_tasks()),
+            gaps: Gaps::new(case.tasks),
+            homes: Homes::new(case.tasks),
+            coming: case.before.loads.clone(),
+            may: vec![true; d],
+            ready: vec![0.0; d],
+            slots: vec![Slot { core: 0, gap: None, begin: 0.0 }; d],
+            seconds: Table::filled(0.0, d, device::N),
+        }
+    }
+
+    /// Find when a task could begin on every device; returns how many are open.
+    pub fn find(&mut self, case: Case<'_>, v: usize) -> usize {
+        let tasks = case.tasks;
+        self.homes.find_open(tasks, tasks.unit[v] as usize, &mut self.may);
+        ready_on(tasks, &self.schedule, v, &mut self.ready);
+        let mut count = 0;
+        for (a, may) in self.may.iter_mut().enumerate() {
+            let work = tasks.work[(v, a)];
+            *may = *may && work < f64::INFINITY;
+            if *may {
+                count += 1;
+                let never = Slot { core: tasks.cores(a).start, gap: None, begin: f64::INFINITY };
+                let slot = self.gaps.earliest_on(tasks, a, self.ready[a], work, true);
+                self.slots[a] = slot.unwrap_or(never);
+            }
+        }
+        count
+    }
+
+    /// Run a task on a device that is open, after `find`.
+    pub fn run(&mut self, case: Case<'_>, v: usize, a: usize) {
+        let (tasks, was) = (case.tasks, case.before.place[v] as usize);
+        self.homes.give(tasks, tasks.unit[v] as usize, a);
+        self.coming[was] -= tasks.work[(v, was)] / tasks.cores(was).len() as f64;
+        let slot = self.slots[a];
+        let finish = slot.begin + tasks.work[(v, a)];
+        self.schedule.place[v] = a as Id;
+        self.schedule.start[v] = slot.begin;
+        self.schedule.finish[v] = finish;
+        self.gaps.take(slot, finish, case.features.shortest);
+    }
+
+    /// Write features of the open devices [D, 14] and of decision `t`, after `find`.
+    pub fn measure(
+        &mut self,
+        case: Case<'_>,
+        v: usize,
+        t: usize,
+        rows: &mut Table<f32>,
+        row: &mut [f32],
+    ) {
+        let Case { tasks, features, before } = case;
+        let (n, d, span) = (tasks.n_tasks(), tasks.n_devices(), before.span);
+        let mut least = [f64::INFINITY; device::N];
+        let (mut begin, mut count, mut load) = (f64::INFINITY, 0_u32, 0.0);
+        for a in 0..d {
+            load += self.coming[a] / d as f64;
+            if !self.may[a] {
+                continue;
+            }
+            count += 1;
+            begin = min(begin, self.slots[a].begin);
+            let finish = self.slots[a].begin + tasks.work[(v, a)];
+            let late = late(case, v, a, finish);
+            let seconds = self.seconds.row_mut(a);
+            seconds[device::FINISH] = finish;
+            seconds[device::FINISH_AND_WAY_TO_THE_END] = finish + features.after[(v, a)];
+            seconds[device::READY] = self.ready[a];
+            seconds[device::WORK] = tasks.work[(v, a)];
+            seconds[device::LATER_THAN_ELSEWHERE] = late;
+            let until = tasks.cores(a).map(|core| self.gaps.busy_until(core));
+            seconds[device::BUSY_UNTIL] = until.fold(f64::INFINITY, min);
+            for f in BESIDE_THE_BEST {
+                least[f] = min(least[f], seconds[f]);
+            }
+        }
+        rows.cells_mut().fill(0.0);
+        for a in (0..d).filter(|&a| self.may[a]) {
+            let (seconds, row) = (self.seconds.row(a), rows.row_mut(a));
+            let mut set = |column: usize, seconds: f64| row[column] = share(seconds, span) as f32;
+            for f in BESIDE_THE_BEST {
+                set(f, seconds[f] - least[f]);
+            }
+            set(device::WAIT, self.slots[a].begin - self.ready[a]);
+            set(device::LATE, seconds[device::LATER_THAN_ELSEWHERE]);
+            set(device::COMING_LOAD, self.coming[a]);
+            set(device::WAY_TO_THE_END, features.after[(v, a)]);
+            row[device::BEFORE] = f32::from(u8::from(before.place[v] as usize == a));
+        }
+        self.write_homes(case, v, rows);
+        let mut set = |column: usize, value: f64| row[column] = value as f32;
+        let (outputs, inputs) = (tasks.outputs(v).len() as f64, tasks.inputs(v).len() as f64);
+        let sending = features.after.row(v).iter().copied().fold(f64::INFINITY, min);
+        set(step::SLACK, share(before.latest[v] - begin, span));
+        set(step::POSITION, t as f64 / n as f64);
+        set(step::OUTPUTS, outputs.ln_1p() / 3.0);
+        set(step::INPUTS, inputs.ln_1p() / 3.0);
+        set(step::WORK, share(features.least[v], span));
+        set(step::SENDING, share(sending, span));
+        set(step::TASKS, (n as f64).ln() / 5.0);
+        set(step::DEVICES, (d as f64).ln() / 3.0);
+        set(step::OPEN, f64::from(count) / d as f64);
+        set(step::LOAD, share(load, span));
+    }
+
+    /// Add shares of the bytes received and sent whose other end is on each device, or was before.
+    ///
+    /// Partners are tasks that feed the same tasks; their bytes count as a third share.
+    fn write_homes(&self, case: Case<'_>, v: usize, rows: &mut Table<f32>) {
+        let Case { tasks, features, before } = case;
+        let place = &self.schedule.place;
+        let mut add = |device: Id, column: usize, share: f64| {
+            let cell = &mut rows[(device as usize, column)];
+            *cell = (f64::from(*cell) + share) as f32;
+        };
+        if features.coming[v] > 0.0 {
+            for &e in tasks.inputs(v) {
+                let home = place[tasks.source[e as usize] as usize];
+                let share = tasks.size[e as usize] / features.coming[v];
+                add(home, device::SHARE_OF_INPUTS_AT_HOME, share);
+            }
+        }
+        let mut partners = 0.0;
+        for e in tasks.outputs(v) {
+            let u = tasks.target[e] as usize;
+            partners += features.coming[u] - tasks.size[e];
+            if features.going[v] > 0.0 {
+                let share = tasks.size[e] / features.going[v];
+                add(before.place[u], device::SHARE_OF_OUTPUTS_AT_HOME, share);
+            }
+        }
+        if partners > 0.0 {
+            for e in tasks.outputs(v) {
+                for &other in tasks.inputs(tasks.target[e] as usize) {
+                    let w = tasks.source[other as usize] as usize;
+                    if w != v {
+                        let home = if place[w] == NONE { before.place[w] } else { place[w] };
+                        let share = tasks.size[other as usize] / partners;
+                        add(home, device::SHARE_OF_PARTNERS_AT_HOME, share);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn share(seconds: f64, span: f64) -> f64 {
+    if span > 0.0 { min(MOST, max(-MOST, seconds / span)) } else { 0.0 }
+}
+
+/// Seconds by which the pass would take longer if all else were as before.
+fn late(case: Case<'_>, v: usize, a: usize, finish: f64) -> f64 {
+    let Case { tasks, before, .. } = case;
+    tasks.outputs(v).fold(finish - before.span, |late, e| {
+        let u = tasks.target[e] as usize;
+        let there = finish + tasks.transfer(e, a, before.place[u] as usize);
+        max(late, there - before.latest[u])
+    })
+}

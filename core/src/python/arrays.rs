@@ -1,0 +1,153 @@
+//! Arguments that are arrays, copied; and placements, checked.
+
+use std::fmt::Display;
+
+use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
+use numpy::{
+    Element, IntoPyArray, Ix1, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::instance::{Id, Instance, NONE};
+use crate::table::Table;
+
+/// An error of a value that came from Python.
+pub fn wrong(what: impl Into<String>) -> PyErr {
+    PyValueError::new_err(what.into())
+}
+
+/// The shape and the elements of an array, in C order.
+pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<T>)> {
+    let array = array.cast::<PyArrayDyn<T>>().map_err(|_| wrong_type::<T>(array))?;
+    let is_aligned = unsafe { (*array.as_array_ptr()).flags } & NPY_ARRAY_ALIGNED != 0;
+    if !is_aligned {
+        return Err(wrong("an array is not aligned"));
+    }
+    let borrowed = array.readonly();
+    let values = match borrowed.as_slice() {
+        Ok(slice) if array.is_c_contiguous() => slice.to_vec(), // slices can be in any order
+        _ => match borrowed.as_array().into_dimensionality::<Ix1>() {
+            Ok(column) => column.iter().copied().collect(), // fields of records
+            Err(_) => borrowed.as_array().iter().copied().collect(),
+        },
+    };
+    Ok((array.shape().to_vec(), values))
+}
+
+fn wrong_type<T: Element>(found: &Bound<'_, PyAny>) -> PyErr {
+    let wanted = numpy::dtype::<T>(found.py());
+    let dtype = found.getattr("dtype").map(|dtype| dtype.to_string());
+    let kind = found.get_type().to_string();
+    PyTypeError::new_err(format!("{}, not an array of {wanted}", dtype.unwrap_or(kind)))
+}
+
+/// A column of an argument.
+pub struct Column<T>(pub Vec<T>);
+
+impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for Column<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let (shape, values) = elements::<T>(&object)?;
+        if shape.len() != 1 {
+            return Err(wrong(format!("an array has {} dimensions, not 1", shape.len())));
+        }
+        Ok(Self(values))
+    }
+}
+
+/// A table of an argument.
+pub struct Rows<T>(pub Table<T>);
+
+impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for Rows<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let (shape, values) = elements::<T>(&object)?;
+        match shape[..] {
+            [rows, columns] => Ok(Self(Table::new(values, rows, columns))),
+            _ => Err(wrong(format!("an array has {} dimensions, not 2", shape.len()))),
+        }
+    }
+}
+
+/// Indices that are not negative.
+pub fn ids<T: Copy + Display>(values: Vec<T>) -> PyResult<Vec<Id>>
+where
+    Id: TryFrom<T>,
+{
+    let found = ids_or_none(&values);
+    match found.iter().position(|&id| id == NONE) {
+        Some(at) => Err(wrong(format!("{} is no index", values[at]))),
+        None => Ok(found),
+    }
+}
+
+/// Indices, of which negative ones are `NONE`.
+pub fn ids_or_none<T: Copy>(values: &[T]) -> Vec<Id>
+where
+    Id: TryFrom<T>,
+{
+    values.iter().map(|&index| Id::try_from(index).unwrap_or(NONE)).collect()
+}
+
+/// A table as an array of numpy.
+pub fn table_of<T: Element + Copy>(
+    py: Python<'_>,
+    table: Table<T>,
+) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let shape = [table.rows(), table.columns()];
+    table.into_cells().into_pyarray(py).reshape(shape)
+}
+
+impl Column<i32> {
+    /// A placement of the operators of a problem.
+    pub fn placement(self, instance: &Instance) -> PyResult<Vec<Id>> {
+        self.devices(instance.n_operators(), instance.n_devices())
+    }
+
+    /// A device, below `d`, of each of `n` operators.
+    pub fn devices(self, n: usize, d: usize) -> PyResult<Vec<Id>> {
+        if self.0.len() != n {
+            return Err(wrong(format!("{} operators are placed, not {n}", self.0.len())));
+        }
+        on_devices(self.0, d)
+    }
+}
+
+impl Rows<i32> {
+    /// Placements of the operators of a problem.
+    pub fn placements(self, instance: &Instance) -> PyResult<Table<Id>> {
+        self.devices(instance.n_operators(), instance.n_devices())
+    }
+
+    /// Rows with a device, below `d`, of each of `n` operators.
+    pub fn devices(self, n: usize, d: usize) -> PyResult<Table<Id>> {
+        let (rows, columns) = (self.0.rows(), self.0.columns());
+        if columns != n {
+            return Err(wrong(format!("{columns} operators are placed, not {n}")));
+        }
+        Ok(Table::new(on_devices(self.0.into_cells(), d)?, rows, columns))
+    }
+}
+
+impl Column<f64> {
+    /// A column of `n` numbers.
+    pub fn of(self, name: &str, n: usize) -> PyResult<Vec<f64>> {
+        if self.0.len() != n {
+            return Err(wrong(format!("{name} has {} elements, not {n}", self.0.len())));
+        }
+        Ok(self.0)
+    }
+}
+
+fn on_devices(values: Vec<i32>, d: usize) -> PyResult<Vec<Id>> {
+    let ids: Vec<Id> = values.into_iter().map(i32::cast_unsigned).collect();
+    let largest = ids.iter().fold(0, |largest, &device| largest.max(device));
+    if largest as usize >= d && !ids.is_empty() {
+        let device = largest.cast_signed(); // negative numbers are the largest
+        return Err(wrong(format!("there is no device {device}; there are {d}")));
+    }
+    Ok(ids)
+}

@@ -1,0 +1,185 @@
+//! `engine` for Python.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::arrays::{Column, Rows, wrong};
+use super::instance::{Columns, Problem};
+use crate::engine::plan::TICKS;
+use crate::engine::runs::{self, Log, Sums};
+use crate::engine::single_tuples::{self, MOST_WAITING, Randomness, Times};
+use crate::engine::wiring::{Policy, Settings, Wiring};
+use crate::engine::{Stopped, rates};
+use crate::instance::Instance;
+use crate::watch::Watch;
+
+/// Sums of runs of each placement, as arrays in the order of `Sums`.
+#[pyfunction]
+fn simulate<'py>(
+    py: Python<'py>,
+    problem: &Bound<'py, Problem>,
+    wiring: &Bound<'py, PyAny>,
+    placements: Rows<i32>,
+    jump: bool,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let instance = &problem.get().0;
+    let (wiring, placements) = (read(instance, wiring)?, placements.placements(instance)?);
+    let (n, k, d) = (instance.n_operators(), wiring.windows.len(), instance.n_devices());
+    let (b, inlets) = (placements.rows(), wiring.inlets.len());
+    let shapes: [&[usize]; 7] =
+        [&[b, n], &[b, k], &[b, d], &[b, d, d], &[b, inlets], &[b, inlets], &[b]];
+    fill(py, shapes, |[taken, emitted, busy, link, opening, closing, repeating], watch| {
+        let mut sums = Sums { taken, emitted, busy, link, opening, closing, repeating };
+        runs::simulate(instance, &wiring, &placements, jump, &mut sums, watch)
+    })
+    .map(|(sums, ())| sums)
+}
+
+/// Every tick of the run of one placement, as arrays in the order of `Log`.
+#[pyfunction]
+fn simulate_logged<'py>(
+    py: Python<'py>,
+    problem: &Bound<'py, Problem>,
+    wiring: &Bound<'py, PyAny>,
+    placement: Column<i32>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let instance = &problem.get().0;
+    let (wiring, placement) = (read(instance, wiring)?, placement.placement(instance)?);
+    let (n, m, t) = (instance.n_operators(), instance.n_streams(), wiring.settings.ticks);
+    let (k, s, d) = (wiring.windows.len(), wiring.sources.len(), instance.n_devices());
+    let shapes: [&[usize]; 8] =
+        [&[t, m], &[t, m], &[t, s], &[t, n], &[t, k], &[t, d], &[t, m], &[t, 2, n]];
+    fill(py, shapes, |[queued, transit, backlog, taken, emitted, busy, link, delay], watch| {
+        let mut log = Log { queued, transit, backlog, taken, emitted, busy, link, delay };
+        runs::simulate_logged(instance, &wiring, &placement, &mut log, watch)
+    })
+    .map(|(log, ())| log)
+}
+
+/// Times of single tuples, in the rows of `Times` with room for more, and their number.
+#[pyfunction]
+#[pyo3(signature = (problem, wiring, placement, weights, *, random, seed, horizon, tuples))]
+#[allow(clippy::too_many_arguments)]
+fn tuple_times<'py>(
+    py: Python<'py>,
+    problem: &Bound<'py, Problem>,
+    wiring: &Bound<'py, PyAny>,
+    placement: Column<i32>,
+    weights: Column<f64>,
+    random: usize,
+    seed: u64,
+    horizon: f64,
+    tuples: usize,
+) -> PyResult<(Bound<'py, PyAny>, usize)> {
+    let instance = &problem.get().0;
+    let (wiring, placement) = (read(instance, wiring)?, placement.placement(instance)?);
+    let all = [Randomness::Nothing, Randomness::Arrivals, Randomness::All];
+    let random = *all.get(random).ok_or_else(|| wrong("there is no such randomness"))?;
+    if weights.0.len() != instance.n_operators() || !horizon.is_finite() {
+        return Err(wrong("weights do not fit, or the horizon is not finite"));
+    }
+    let rows = tuples.saturating_add(MOST_WAITING);
+    let (times, written) = fill(py, [&[3, rows]], |[times], watch| {
+        let (since_generation, rest) = times.split_at_mut(rows);
+        let (since_admission, weight) = rest.split_at_mut(rows);
+        let mut times = Times { since_generation, since_admission, weight };
+        let (random, weights) = ((random, seed), &weights.0);
+        single_tuples::follow(
+            instance, &wiring, &placement, weights, random, horizon, &mut times, watch,
+        )
+    })?;
+    Ok((times.get_item(0)?, written))
+}
+
+/// Number of source tuples that an input tuple of each sink represents.
+#[pyfunction]
+fn source_equivalents<'py>(
+    py: Python<'py>,
+    problem: &Bound<'py, Problem>,
+) -> Bound<'py, PyArray1<f64>> {
+    rates::source_equivalents(&problem.get().0).into_pyarray(py)
+}
+
+/// Imbalance of each operator's input in each run.
+#[pyfunction]
+fn drifts<'py>(
+    py: Python<'py>,
+    problem: &Bound<'py, Problem>,
+    admitted: Rows<f64>,
+    taken: Rows<f64>,
+    emitted: Rows<f64>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let found = rates::drifts(&problem.get().0, &admitted.0, &taken.0, &emitted.0);
+    let drift = found.map_err(wrong)?;
+    let shape = [drift.rows(), drift.columns()];
+    drift.into_cells().into_pyarray(py).reshape(shape)
+}
+
+/// Add what this file defines to the module.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("CAPACITY_TICKS", TICKS)?;
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate_logged, module)?)?;
+    module.add_function(wrap_pyfunction!(tuple_times, module)?)?;
+    module.add_function(wrap_pyfunction!(source_equivalents, module)?)?;
+    module.add_function(wrap_pyfunction!(drifts, module)?)
+}
+
+/// Wiring of an object that has the columns of `streamsim.engine.wiring.Wiring`.
+fn read(instance: &Instance, wiring: &Bound<'_, PyAny>) -> PyResult<Wiring> {
+    let of = Columns(wiring);
+    let count = |name: &str| {
+        let number = wiring.getattr(name)?.extract::<usize>();
+        number.map_err(|_| wrong(format!("{name} is not a whole number of at least 0")))
+    };
+    let policy = *[Policy::Dynamic, Policy::Uniform, Policy::Weighted]
+        .get(count("policy")?)
+        .ok_or_else(|| wrong("there is no such policy"))?;
+    let settings = Settings {
+        generated: of.table("generated")?,
+        constant_from: count("constant_from")?,
+        weights: of.floats("weights")?,
+        policy,
+        capacity: of.float("capacity")?,
+        peak: of.float("peak")?,
+        ticks: count("ticks")?,
+        warm_ticks: count("warm_ticks")?,
+        iterations: count("iterations")?,
+        dt: of.float("dt")?,
+        slice_seconds: of.float("slice_seconds")?,
+    };
+    Wiring::new(instance, settings).map_err(wrong)
+}
+
+/// Make arrays of zeros and let a run write into them, without the GIL.
+///
+/// numpy makes them, so that too little memory is an error.
+fn fill<'py, T: Send, const K: usize>(
+    py: Python<'py>,
+    shapes: [&[usize]; K],
+    write: impl FnOnce([&mut [f64]; K], &mut Watch<'_>) -> Result<T, Stopped> + Send,
+) -> PyResult<(Bound<'py, PyTuple>, T)> {
+    let zeros = py.import("numpy")?.getattr("zeros")?;
+    let array = |shape: &[usize]| -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        Ok(zeros.call1((PyTuple::new(py, shape)?,))?.cast_into()?)
+    };
+    let arrays = shapes.into_iter().map(array).collect::<PyResult<Vec<_>>>()?;
+    let mut borrowed: Vec<_> = arrays.iter().map(PyArrayMethods::readwrite).collect();
+    let slices = borrowed.iter_mut().map(|array| array.as_slice_mut());
+    let slices = slices.collect::<Result<Vec<_>, _>>()?;
+    let slices = slices.try_into().map_err(|_| wrong("a wrong number of arrays"))?;
+    let mut signal = None;
+    let interrupted = || {
+        signal = Python::attach(|py| py.check_signals()).err();
+        signal.is_some()
+    };
+    let done = py.detach(|| write(slices, &mut Watch::new(None, None, interrupted)));
+    let result = done.map_err(|stopped| match stopped {
+        Stopped::OutOfMemory => PyMemoryError::new_err("the run needs more memory than there is"),
+        Stopped::Interrupted => signal.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
+    })?;
+    drop(borrowed);
+    Ok((PyTuple::new(py, arrays)?, result))
+}

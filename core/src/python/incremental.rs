@@ -1,0 +1,80 @@
+//! `incremental` for Python.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+use super::arrays::{Column, wrong};
+use super::instance::Problem;
+use crate::incremental::LoadState;
+use crate::instance::Id;
+
+/// A placement whose throughput follows every move.
+#[pyclass(subclass, module = "streamsim._core")]
+struct Incremental {
+    problem: Py<Problem>,
+    state: LoadState,
+    /// Operator and former device of every move that was not undone.
+    moves: Vec<(Id, Id)>,
+}
+
+#[pymethods]
+impl Incremental {
+    #[new]
+    fn new(problem: Bound<'_, Problem>, placement: Column<i32>) -> PyResult<Self> {
+        let instance = &problem.get().0;
+        let state = LoadState::new(instance, placement.placement(instance)?);
+        Ok(Self { problem: problem.unbind(), state, moves: vec![] })
+    }
+
+    /// Device of every operator, a copy.
+    #[getter]
+    fn placement<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
+        PyArray1::from_iter(py, self.state.placement().iter().map(|&d| d as i32))
+    }
+
+    /// Load of every resource, as in the load equation; without network cards that cannot limit.
+    #[getter]
+    fn loads<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.state.loads())
+    }
+
+    /// Relative throughput of the current placement.
+    #[getter]
+    fn throughput(&self) -> f64 {
+        self.state.value()
+    }
+
+    /// Load of the fullest resource.
+    #[getter]
+    fn peak(&self) -> f64 {
+        self.state.peak()
+    }
+
+    /// Move one operator to a device.
+    #[pyo3(name = "move")]
+    fn move_operator(&mut self, operator: usize, device: usize) -> PyResult<()> {
+        let instance = &self.problem.get().0;
+        let Some(&old) = self.state.placement().get(operator) else {
+            return Err(wrong(format!("there is no operator {operator}")));
+        };
+        if device >= instance.n_devices() {
+            return Err(wrong(format!("there is no device {device}")));
+        }
+        self.state.move_operator(instance, operator, device);
+        self.moves.push((operator as Id, old));
+        Ok(())
+    }
+
+    /// Take back the last move that was not taken back before.
+    fn undo(&mut self) -> PyResult<()> {
+        let (operator, device) = self.moves.pop().ok_or_else(|| wrong("nothing was moved"))?;
+        let instance = &self.problem.get().0;
+        self.state.move_operator(instance, operator as usize, device as usize);
+        Ok(())
+    }
+}
+
+/// Add what this file defines to the module.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Incremental>()
+}

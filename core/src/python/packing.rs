@@ -1,0 +1,270 @@
+//! `packing` for Python.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+
+use super::arrays::{Column, Rows, ids, table_of, wrong};
+use super::instance::Columns;
+use super::signals::Signals;
+use crate::instance::{Id, length, permutation};
+use crate::packing::contents::{N_RESOURCES, Needs, Packing};
+use crate::packing::memory::{self, Packed, Units};
+use crate::packing::{annealing, first_fit};
+use crate::random::Xorshift;
+use crate::rivals::Rivals;
+use crate::table::Table;
+
+/// Packing of an object that has the columns of `streamplace.planning.packing.Packing`.
+impl<'a, 'py> FromPyObject<'a, 'py> for Packing {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let of = Columns(&object);
+        let needs = Needs {
+            instructions: of.column("instructions")?,
+            cores: of.column("cores")?,
+            at_max_rate: of.column("at_max_rate")?,
+            memory: of.column("memory")?,
+            source: of.ids("source")?,
+            target: of.ids("target")?,
+            tuples: of.column("tuples")?,
+            bits: of.column("bits")?,
+            forward: of.column("forward")?,
+            bundle: of.ids("bundle")?,
+            slot_group: of.ids("slot_group")?,
+            parallelism: of.ids("parallelism")?,
+            most: of.table("most")?,
+            least: of.table("least")?,
+            stored: of.table("stored")?,
+            capacity: of.table("capacity")?,
+            per_tuple: of.column("per_tuple")?,
+            per_bit: of.column("per_bit")?,
+            allowed: of.table("allowed")?,
+            network: object.getattr("network")?.extract()?,
+        };
+        needs.check().map_err(wrong)?;
+        Ok(Self::new(needs))
+    }
+}
+
+impl Packing {
+    fn kinds(&self, kinds: Column<i32>) -> PyResult<Vec<Id>> {
+        let (kinds, types) = (ids(kinds.0)?, self.needs.capacity.rows());
+        match kinds.iter().find(|&&kind| kind as usize >= types) {
+            Some(kind) => Err(wrong(format!("there is no type {kind} of {types}"))),
+            None => Ok(kinds),
+        }
+    }
+
+    /// Contents of machines; of an operator, no more subtasks than its shares tell about.
+    fn rows(&self, rows: Rows<i32>, machines: usize) -> PyResult<Table<u32>> {
+        let (found, n) = ((rows.0.rows(), rows.0.columns()), self.n_operators());
+        if found != (machines, n) {
+            return Err(wrong(format!("contents are {} × {}", found.0, found.1)));
+        }
+        let rows = Table::new(ids(rows.0.into_cells())?, machines, n);
+        if rows.cells().iter().any(|&subtasks| subtasks as usize > self.most_subtasks()) {
+            return Err(wrong("a machine has too many subtasks"));
+        }
+        Ok(rows)
+    }
+
+    /// Check that a machine may get all subtasks of these.
+    fn check_together(&self, rows: &Table<u32>, left: &[u32]) -> PyResult<()> {
+        let mut sums: Vec<u64> = left.iter().map(|&left| left.into()).collect();
+        for m in 0..rows.rows() {
+            sums.iter_mut()
+                .zip(rows.row(m))
+                .for_each(|(sum, &subtasks)| *sum += u64::from(subtasks));
+        }
+        if sums.iter().any(|&sum| sum > self.most_subtasks() as u64) {
+            return Err(wrong("there are too many subtasks of an operator"));
+        }
+        Ok(())
+    }
+}
+
+/// Use of every resource of every machine, as shares of capacity, [D, 6].
+#[pyfunction]
+fn machine_uses<'py>(
+    py: Python<'py>,
+    packing: Packing,
+    kinds: Column<i32>,
+    rows: Rows<i32>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let kinds = packing.kinds(kinds)?;
+    let rows = packing.rows(rows, kinds.len())?;
+    let shares = py.detach(|| {
+        let each = kinds.iter().enumerate();
+        each.flat_map(|(m, &kind)| packing.shares(kind as usize, rows.row(m))).collect::<Vec<_>>()
+    });
+    table_of(py, Table::new(shares, kinds.len(), N_RESOURCES))
+}
+
+/// Fill machines of these types in turn: contents [D, N] and unplaced subtasks [N]; None on `stop`.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+fn first_fit_machines<'py>(
+    py: Python<'py>,
+    packing: Packing,
+    kinds: Column<i32>,
+    stop: Option<Py<PyAny>>,
+) -> PyResult<Option<(Bound<'py, PyArray2<i32>>, Bound<'py, PyArray1<i32>>)>> {
+    let kinds = packing.kinds(kinds)?;
+    let mut signals = Signals::new();
+    let mut is_over = || match &stop {
+        Some(stop) => asked(stop),
+        None => signals.poll().map(|()| false),
+    };
+    let found = py.detach(|| first_fit::first_fit(&packing, &kinds, &mut is_over))?;
+    let Some((rows, left)) = found else { return Ok(None) };
+    let left = PyArray1::from_iter(py, left.into_iter().map(|left| left as i32));
+    Ok(Some((counts_of(py, rows)?, left)))
+}
+
+/// Place the remaining subtasks where they exceed resources least, until `stop`.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+fn force_subtasks<'py>(
+    py: Python<'py>,
+    packing: Packing,
+    kinds: Column<i32>,
+    rows: Rows<i32>,
+    left: Column<i32>,
+    stop: Py<PyAny>,
+) -> PyResult<(Bound<'py, PyArray2<i32>>, Bound<'py, PyArray1<i32>>)> {
+    let kinds = packing.kinds(kinds)?;
+    let mut rows = packing.rows(rows, kinds.len())?;
+    let mut left = ids(left.0)?;
+    if left.len() != packing.n_operators() || kinds.is_empty() {
+        return Err(wrong("subtasks or machines are missing"));
+    }
+    packing.check_together(&rows, &left)?;
+    py.detach(|| first_fit::force(&packing, &kinds, &mut rows, &mut left, || asked(&stop)))?;
+    let left = PyArray1::from_iter(py, left.into_iter().map(|left| left as i32));
+    Ok((counts_of(py, rows)?, left))
+}
+
+/// Contents in proportion to the speed of machines, even if resources are exceeded, [D, N].
+#[pyfunction]
+fn deal_subtasks<'py>(
+    py: Python<'py>,
+    packing: Packing,
+    kinds: Column<i32>,
+) -> PyResult<Bound<'py, PyArray2<i32>>> {
+    let kinds = packing.kinds(kinds)?;
+    counts_of(py, first_fit::deal(&packing, &kinds))
+}
+
+/// Contents [D, N] with the least excess found in so many steps or until `stop`, and their excess.
+#[pyfunction]
+fn anneal_machines<'py>(
+    py: Python<'py>,
+    packing: Packing,
+    kinds: Column<i32>,
+    rows: Rows<i32>,
+    seed: u64,
+    steps: usize,
+    stop: Py<PyAny>,
+) -> PyResult<(Bound<'py, PyArray2<i32>>, f64)> {
+    let kinds = packing.kinds(kinds)?;
+    let rows = packing.rows(rows, kinds.len())?;
+    packing.check_together(&rows, &vec![0; packing.n_operators()])?;
+    let mut random = Xorshift::new(seed);
+    let (rows, excess) = py.detach(|| {
+        annealing::anneal(&packing, &kinds, rows, &mut random, steps, || asked(&stop))
+    })?;
+    Ok((counts_of(py, rows)?, excess))
+}
+
+/// Device of every unit [U]; None if there is no packing. Units are at -1 if the steps were used up.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn pack_units<'py>(
+    py: Python<'py>,
+    allowed: Rows<bool>,
+    start: Column<i64>,
+    rivals: Column<i64>,
+    memory: Column<f64>,
+    capacity: Column<f64>,
+    order: Column<i64>,
+    alike: bool,
+    steps: usize,
+) -> PyResult<Option<Bound<'py, PyArray1<i32>>>> {
+    let units = units(allowed, start, rivals, memory, capacity, order)?;
+    let mut signals = Signals::new();
+    Ok(match py.detach(|| memory::pack(&units, alike, steps, || signals.poll()))? {
+        Packed::Impossible => None,
+        Packed::Whole(place) => Some(PyArray1::from_iter(py, place.into_iter().map(|d| d as i32))),
+        Packed::Unknown(place) => Some(devices_of(py, &place)),
+    })
+}
+
+/// Place units in order: on their device if they fit, else on the next one, else at -1.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn make_room<'py>(
+    py: Python<'py>,
+    place: Column<i32>,
+    allowed: Rows<bool>,
+    start: Column<i64>,
+    rivals: Column<i64>,
+    memory: Column<f64>,
+    capacity: Column<f64>,
+    order: Column<i64>,
+) -> PyResult<Bound<'py, PyArray1<i32>>> {
+    let units = units(allowed, start, rivals, memory, capacity, order)?;
+    let wishes = ids(place.0)?;
+    let d = units.capacity.len();
+    if wishes.len() != units.memory.len() || wishes.iter().any(|&wish| wish as usize >= d) {
+        return Err(wrong("units are not on devices"));
+    }
+    Ok(devices_of(py, &memory::make_room(&units, &wishes)))
+}
+
+fn units(
+    allowed: Rows<bool>,
+    start: Column<i64>,
+    rivals: Column<i64>,
+    memory: Column<f64>,
+    capacity: Column<f64>,
+    order: Column<i64>,
+) -> PyResult<Units> {
+    let n = memory.0.len();
+    if (allowed.0.rows(), allowed.0.columns()) != (n, capacity.0.len()) {
+        return Err(wrong("allowed does not have a cell for every unit and device"));
+    }
+    let order = ids(order.0)?;
+    length("order", order.len(), n).and_then(|()| permutation("order", &order)).map_err(wrong)?;
+    let rivals = Rivals::new(ids(start.0)?, ids(rivals.0)?, n).map_err(wrong)?;
+    Ok(Units { allowed: allowed.0, rivals, memory: memory.0, capacity: capacity.0, order })
+}
+
+fn devices_of<'py>(py: Python<'py>, place: &[Option<Id>]) -> Bound<'py, PyArray1<i32>> {
+    PyArray1::from_iter(py, place.iter().map(|device| device.map_or(-1, |device| device as i32)))
+}
+
+fn counts_of(py: Python<'_>, rows: Table<u32>) -> PyResult<Bound<'_, PyArray2<i32>>> {
+    let shape = [rows.rows(), rows.columns()];
+    let cells: Vec<i32> = rows.into_cells().into_iter().map(|count| count as i32).collect();
+    cells.into_pyarray(py).reshape(shape)
+}
+
+/// Ask a function of Python whether to stop; KeyboardInterrupt if Ctrl-C was pressed.
+fn asked(stop: &Py<PyAny>) -> PyResult<bool> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        stop.bind(py).call0()?.is_truthy()
+    })
+}
+
+/// Add what this file defines to the module.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(machine_uses, module)?)?;
+    module.add_function(wrap_pyfunction!(first_fit_machines, module)?)?;
+    module.add_function(wrap_pyfunction!(force_subtasks, module)?)?;
+    module.add_function(wrap_pyfunction!(deal_subtasks, module)?)?;
+    module.add_function(wrap_pyfunction!(anneal_machines, module)?)?;
+    module.add_function(wrap_pyfunction!(pack_units, module)?)?;
+    module.add_function(wrap_pyfunction!(make_room, module)?)
+}

@@ -1,0 +1,61 @@
+//! Rivals: units that must not share a device.
+
+use crate::instance::{Id, indices, length, rising};
+
+/// Rivals of every unit, or nothing if no unit has any.
+#[derive(Clone, Debug, Default)]
+pub struct Rivals {
+    start: Vec<Id>,
+    rivals: Vec<Id>,
+}
+
+impl Rivals {
+    /// Those of unit u are `rivals[start[u]..start[u + 1]]`.
+    ///
+    /// # Errors
+    /// Which column is wrong for `n` units.
+    pub fn new(start: Vec<Id>, rivals: Vec<Id>, n: usize) -> Result<Self, String> {
+        if start.is_empty() {
+            return Ok(Self::default());
+        }
+        length("rival_start", start.len(), n + 1)?;
+        rising("rival_start", &start, rivals.len())?;
+        indices("rivals", &rivals, n)?;
+        Ok(Self { start, rivals })
+    }
+
+    /// Rivals of columns that fit; see `new`.
+    pub(crate) fn of_columns(start: Vec<Id>, rivals: Vec<Id>) -> Self {
+        Self { start, rivals }
+    }
+
+    /// The columns `start` and `rivals`.
+    #[must_use]
+    pub fn columns(&self) -> (&[Id], &[Id]) {
+        (&self.start, &self.rivals)
+    }
+
+    /// Whether no unit can have rivals.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    /// Rivals of a unit.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, u: usize) -> &[Id] {
+        if self.is_empty() {
+            return &[];
+        }
+        &self.rivals[self.start[u] as usize..self.start[u + 1] as usize]
+    }
+
+    /// Whether a rival of unit `u` is on device `d`.
+    #[inline]
+    #[must_use]
+    pub fn meet(&self, place: &[Id], u: usize, d: usize) -> bool {
+        self.of(u).iter().any(|&rival| place[rival as usize] as usize == d)
+    }
+}

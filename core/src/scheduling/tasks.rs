@@ -1,0 +1,307 @@
+//! The scheduling problem of one pass: tasks, streams between them, and allowed devices.
+//!
+//! The network has no contention: the time of a transfer does not depend on others.
+
+use std::ops::Range;
+
+use crate::arithmetic::least;
+use crate::instance::{Id, indices, length, not_negative, permutation, rising, shape};
+use crate::passes::sending_seconds;
+use crate::table::Table;
+
+/// N tasks, E streams between them, D devices, K cores, U units of tasks that stay together.
+#[derive(Clone, Debug)]
+pub struct Tasks {
+    /// [N, D] seconds, infinite where a task may not run
+    pub work: Table,
+    /// [N] topological
+    pub order: Vec<Id>,
+    /// [N + 1] the streams into v are `in_stream[in_start[v]..in_start[v + 1]]`
+    pub in_start: Vec<Id>,
+    /// [E]
+    pub in_stream: Vec<Id>,
+    /// [N] first stream out of a task
+    pub out_start: Vec<Id>,
+    /// [N] index after the last
+    pub out_end: Vec<Id>,
+    /// [E]
+    pub source: Vec<Id>,
+    /// [E]
+    pub target: Vec<Id>,
+    /// [E] bytes
+    pub size: Vec<f64>,
+    /// [E] seconds of a transfer that do not depend on the link
+    pub fixed_s: Vec<f64>,
+    /// [D, D] seconds
+    pub latency: Table,
+    /// [D, D] seconds per byte
+    pub wire: Table,
+    /// [D + 1] the cores of d are `core_start[d]..core_start[d + 1]`
+    pub core_start: Vec<Id>,
+    /// [N]
+    pub unit: Vec<Id>,
+    /// [U + 1] the tasks of a unit are `members[member_start[u]..]`
+    pub member_start: Vec<Id>,
+    /// [N]
+    pub members: Vec<Id>,
+    /// [U + 1] the units that u must not meet are `rivals[rival_start[u]..]`
+    pub rival_start: Vec<Id>,
+    pub rivals: Vec<Id>,
+    /// [U] bytes, or empty if memory has no limit
+    pub memory: Vec<f64>,
+    /// [D] bytes
+    pub room: Vec<f64>,
+}
+
+impl Tasks {
+    /// Number of tasks, N.
+    #[inline]
+    #[must_use]
+    pub fn n_tasks(&self) -> usize {
+        self.work.rows()
+    }
+
+    /// Number of devices, D.
+    #[inline]
+    #[must_use]
+    pub fn n_devices(&self) -> usize {
+        self.work.columns()
+    }
+
+    /// Number of cores, K.
+    #[inline]
+    #[must_use]
+    pub fn n_cores(&self) -> usize {
+        self.core_start[self.n_devices()] as usize
+    }
+
+    /// Number of units, U.
+    #[inline]
+    #[must_use]
+    pub fn n_units(&self) -> usize {
+        self.member_start.len() - 1
+    }
+
+    /// Tasks in topological order.
+    pub fn in_order(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        self.order.iter().map(|&v| v as usize)
+    }
+
+    /// Streams into a task.
+    #[inline]
+    #[must_use]
+    pub fn inputs(&self, v: usize) -> &[Id] {
+        &self.in_stream[range(&self.in_start, v)]
+    }
+
+    /// Streams out of a task.
+    #[inline]
+    #[must_use]
+    pub fn outputs(&self, v: usize) -> Range<usize> {
+        self.out_start[v] as usize..self.out_end[v] as usize
+    }
+
+    /// Number of streams into each task.
+    #[must_use]
+    pub fn input_counts(&self) -> Vec<Id> {
+        self.in_start.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    }
+
+    /// Cores of a device.
+    #[inline]
+    #[must_use]
+    pub fn cores(&self, device: usize) -> Range<usize> {
+        range(&self.core_start, device)
+    }
+
+    /// Tasks of a unit.
+    #[inline]
+    #[must_use]
+    pub fn members_of(&self, unit: usize) -> &[Id] {
+        &self.members[range(&self.member_start, unit)]
+    }
+
+    /// Units that must not be on a device with a unit.
+    #[inline]
+    #[must_use]
+    pub fn rivals_of(&self, unit: usize) -> &[Id] {
+        &self.rivals[range(&self.rival_start, unit)]
+    }
+
+    /// Transfer time of stream `e` from device `a` to device `b`, in seconds.
+    #[inline(always)]
+    #[must_use]
+    pub fn transfer(&self, e: usize, a: usize, b: usize) -> f64 {
+        if a == b {
+            return 0.0;
+        }
+        let (latency, wire) = (self.latency[(a, b)], self.wire[(a, b)]);
+        sending_seconds(latency, self.size[e], wire, self.fixed_s[e])
+    }
+
+    /// Core of device `a` that is free first; `free` [K] is when each core is free.
+    #[inline(always)]
+    #[must_use]
+    pub fn free_core(&self, free: &[f64], a: usize) -> usize {
+        let cores = self.cores(a);
+        let mut first = cores.start;
+        for core in cores.skip(1) {
+            if free[core] < free[first] {
+                first = core;
+            }
+        }
+        first
+    }
+
+    /// Work of the shortest task.
+    #[must_use]
+    pub fn shortest(&self) -> f64 {
+        least(f64::INFINITY, self.work.cells())
+    }
+
+    /// Latency and seconds per byte of the mean ordered pair of different devices.
+    #[must_use]
+    pub fn mean_transfer(&self) -> (f64, f64) {
+        let d = self.n_devices();
+        let (mut latency, mut wire) = (0.0, 0.0);
+        for a in 0..d {
+            for b in (0..d).filter(|&b| a != b) {
+                latency += self.latency[(a, b)];
+                wire += self.wire[(a, b)];
+            }
+        }
+        let pairs = if d > 1 { (d * (d - 1)) as f64 } else { 1.0 };
+        (latency / pairs, wire / pairs)
+    }
+
+    /// Transfer time of stream `e` over a link of mean latency and mean seconds per byte.
+    #[inline(always)]
+    #[must_use]
+    pub fn mean_sending(&self, e: usize, (latency, wire): (f64, f64)) -> f64 {
+        sending_seconds(latency, self.size[e], wire, self.fixed_s[e])
+    }
+
+    /// Mean seconds of every task over the devices that may run it, [N].
+    #[must_use]
+    pub fn mean_work(&self) -> Vec<f64> {
+        let mean = |row: &[f64]| {
+            let able = row.iter().filter(|&&work| work < f64::INFINITY);
+            let (total, count) =
+                able.fold((0.0, 0.0), |(total, count), work| (total + work, count + 1.0));
+            total / if count > 1.0 { count } else { 1.0 }
+        };
+        (0..self.n_tasks()).map(|v| mean(self.work.row(v))).collect()
+    }
+
+    /// Check lengths, indices and numbers; an error says which column is wrong.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let (n, d, m) = (self.n_tasks(), self.n_devices(), self.source.len());
+        if d == 0 {
+            return Err("there is no device".into());
+        }
+        not_negative("work", self.work.cells())?;
+        length("core_start", self.core_start.len(), d + 1)?;
+        rising("core_start", &self.core_start, usize::MAX)?;
+        if (0..d).any(|a| self.cores(a).is_empty()) {
+            return Err("core_start: a device has no core".into());
+        }
+        for (name, table) in [("latency", &self.latency), ("wire", &self.wire)] {
+            shape(name, table, d, d)?;
+            not_negative(name, table.cells())?;
+        }
+        for (name, column) in [("size", &self.size), ("fixed_s", &self.fixed_s)] {
+            length(name, column.len(), m)?;
+            not_negative(name, column)?;
+        }
+        self.check_streams(n, m)?;
+        self.check_units(n, d)
+    }
+
+    /// Check that tasks come after their predecessors, and at most once.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_order(&self, order: &[Id]) -> Result<(), String> {
+        let mut is_done = vec![false; self.n_tasks()];
+        indices("order", order, self.n_tasks())?;
+        for &v in order {
+            let mut sources = self.inputs(v as usize).iter().map(|&e| self.source[e as usize]);
+            if is_done[v as usize] || !sources.all(|u| is_done[u as usize]) {
+                return Err(format!("order: task {v} comes twice or before its predecessors"));
+            }
+            is_done[v as usize] = true;
+        }
+        Ok(())
+    }
+
+    fn check_streams(&self, n: usize, m: usize) -> Result<(), String> {
+        length("order", self.order.len(), n)?;
+        permutation("order", &self.order)?;
+        length("in_start", self.in_start.len(), n + 1)?;
+        rising("in_start", &self.in_start, m)?;
+        length("in_stream", self.in_stream.len(), m)?;
+        permutation("in_stream", &self.in_stream)?;
+        length("out_start", self.out_start.len(), n)?;
+        length("out_end", self.out_end.len(), n)?;
+        length("target", self.target.len(), m)?;
+        indices("source", &self.source, n)?;
+        indices("target", &self.target, n)?;
+        let mut position = vec![0; n];
+        for (i, v) in self.in_order().enumerate() {
+            position[v] = i;
+        }
+        let (mut inputs, mut outputs) = (0, 0);
+        for v in 0..n {
+            inputs += self.inputs(v).len();
+            let is_into = |&e: &Id| self.target[e as usize] as usize == v;
+            let (Some(sources), true) =
+                (self.source.get(self.outputs(v)), self.inputs(v).iter().all(is_into))
+            else {
+                return Err(format!("the streams of task {v} are not its own"));
+            };
+            outputs += sources.len();
+            let targets = sources.iter().zip(&self.target[self.outputs(v)]);
+            for (&source, &target) in targets {
+                if source as usize != v || position[target as usize] <= position[v] {
+                    return Err(format!("the streams of task {v} are not its own, or go back"));
+                }
+            }
+        }
+        if (inputs, outputs) == (m, m) { Ok(()) } else { Err("streams are missing".into()) }
+    }
+
+    fn check_units(&self, n: usize, d: usize) -> Result<(), String> {
+        if self.member_start.is_empty() {
+            return Err("member_start is empty".into());
+        }
+        let units = self.n_units();
+        length("unit", self.unit.len(), n)?;
+        indices("unit", &self.unit, units)?;
+        length("members", self.members.len(), n)?;
+        indices("members", &self.members, n)?;
+        rising("member_start", &self.member_start, n)?;
+        permutation("members", &self.members)?;
+        let is_of = |u: usize| self.members_of(u).iter().all(|&v| self.unit[v as usize] == u as Id);
+        if self.member_start[units] as usize != n || !(0..units).all(is_of) {
+            return Err("members are not those of their units".into());
+        }
+        length("rival_start", self.rival_start.len(), units + 1)?;
+        rising("rival_start", &self.rival_start, self.rivals.len())?;
+        indices("rivals", &self.rivals, units)?;
+        not_negative("memory", &self.memory)?;
+        not_negative("room", &self.room)?;
+        if self.memory.is_empty() {
+            return Ok(());
+        }
+        length("memory", self.memory.len(), units)?;
+        length("room", self.room.len(), d)
+    }
+}
+
+#[inline(always)]
+fn range(start: &[Id], i: usize) -> Range<usize> {
+    start[i] as usize..start[i + 1] as usize
+}
