@@ -203,7 +203,7 @@ class Team:
         placement = self._best.placement if self._settled is None else self._settled
         if self.objective.usual_kind == "rate" and not self._levels:
             began = now() - self._start
-            placement = with_least_peak(self.problem, placement)
+            placement = with_least_peak(self.problem, placement, self._meter)
             value = self.objective.value(self.problem, placement)
             # Beside constant loads, the placement with the least peak may carry more.
             if not isclose(value, self._best.value, rel_tol=ROUNDING):
@@ -242,18 +242,18 @@ class Team:
             self._bound = result.bound
 
 
-def with_least_peak(problem: Problem, placement: Placement) -> Placement:
+def with_least_peak(problem: Problem, placement: Placement, meter: Meter) -> Placement:
     """Return a placement of no less throughput, with least peak load, then least traffic.
 
     All placements that carry the full rate have equal throughput, whether or not they leave
     capacity free. Single units are moved while that lowers the peak load, or lowers the traffic
     without raising the peak, so the minimum is local. Graphs too large to examine keep their
-    placement.
+    placement, and so do all when the time is over.
     """
     unit = problem.unit
     moves = (int(unit.max()) + 1) * problem.n_devices
     rounds = min(TIE_ROUNDS, TIE_WORK // (moves * (problem.n_operators + problem.graph.n_streams)))
-    if not rounds:
+    if not rounds or meter.seconds == 0:
         return placement
     # Windows emit in proportion, unlike at a higher rate.
     flows = {name: OVERLOAD * getattr(problem.instance, name) for name in FLOWS}
@@ -262,6 +262,8 @@ def with_least_peak(problem: Problem, placement: Placement) -> Placement:
     peak, traffic = _cost(overloaded, place[None])
     best = peak[0], traffic[0]
     for _ in range(rounds):
+        if meter.seconds == 0:
+            break
         near = one_moved(problem, place)[:, unit]
         near = near[problem.legal(near)]
         if not len(near):

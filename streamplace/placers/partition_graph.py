@@ -18,8 +18,8 @@ LARGEST_TOTAL = 1e9
 """Approximate sum of scaled weights; it fits 32 bits, so sums inside a partitioner do, too."""
 LEAST_TOTAL = 1e-290
 """Smaller sums of weights count as 0, since their inverses would be infinite."""
-ROWS = 1_000_000
-"""Operators in placements that are evaluated at once."""
+ROWS, TIMED_ROWS = 1_000_000, 200_000
+"""Operators in placements that are evaluated at once, and before the clock is read again."""
 MOST_EXCHANGED = 256
 """Most parts that exchange devices; with more, that would take longer than the cut."""
 MOST_MAPPINGS = 5040
@@ -142,7 +142,7 @@ def best_mapping(
     value = float(objective.evaluate(problem, best[None])[0])
     if value == objective.limit:
         return problem.placement(best)
-    rows = max(1, ROWS // problem.n_operators)
+    rows = max(1, (ROWS if budget.seconds is None else TIMED_ROWS) // problem.n_operators)
 
     def improve(maps: Ints) -> int:
         """Evaluate devices of parts [M, K]; return the row that is the best so far, or -1."""
@@ -189,15 +189,17 @@ def _mappings(kind: Ints, k: int, most: int) -> Ints | None:
         ways = np.convolve(ways, [1 / factorial(i) for i in range(min(len(group), k) + 1)])
     if ways[k] * factorial(k) > most + 0.5:
         return None
-    maps: list[tuple[list[int], list[int]]] = [([], [0] * len(groups))]
+    maps, used = np.zeros((1, 0), np.int32), np.zeros((1, len(groups)), np.int32)
+    sizes = np.array([len(group) for group in groups])
+    devices = np.zeros((len(groups), sizes.max()), np.int32)
+    for g, group in enumerate(groups):
+        devices[g, : len(group)] = group
     for _ in range(k):
-        maps = [
-            ([*devices, group[used[g]]], [n + (h == g) for h, n in enumerate(used)])
-            for devices, used in maps
-            for g, group in enumerate(groups)
-            if used[g] < len(group)
-        ]
-    return np.array([devices for devices, _ in maps], np.int32)
+        row, chosen = np.nonzero(used < sizes)  # row by row, in the order of the groups
+        maps = np.column_stack((maps[row], devices[chosen, used[row, chosen]]))
+        used = used[row]
+        used[np.arange(len(row)), chosen] += 1
+    return maps
 
 
 def matched(agreement: Floats) -> Ints:

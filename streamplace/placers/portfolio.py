@@ -43,8 +43,9 @@ class Member:
         return self._work(problem) <= min(within, LONGEST)
 
     def ends_with_clock(self, problem: Problem) -> bool:
-        """Return whether the clock may end it, because it is expected to take long."""
-        return self._work(problem) > LITTLE
+        """Whether the clock may end it: if it may take long, or tries unlike devices for parts."""
+        kind = problem.interchangeable
+        return self._work(problem) > LITTLE or bool((kind != kind[0]).any())
 
     def _work(self, problem: Problem) -> float:
         return self.seconds(problem.n_operators, problem.n_devices)
@@ -79,7 +80,8 @@ def metis_to_begin_with(
     if not (few and objective.quick and EVERY_METIS.cheap(problem, budget)):
         return ()
     oracle = PLACERS[EVERY_METIS.name]
-    limits = budget if EVERY_METIS.ends_with_clock(problem) else Budget(None)
+    timed = budget.seconds is not None and EVERY_METIS.ends_with_clock(problem)
+    limits = Budget((budget.seconds or 0.0) * EVERY_METIS.share if timed else None)
     placement = oracle.place(problem, objective, seed=seed, budget=limits).placement
     if meter is not None and limit is not None:
         meter.spend(calls)

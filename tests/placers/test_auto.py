@@ -21,10 +21,12 @@ from streamplace.objectives.conditions import BEYOND, read_condition, subject_to
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.auto import with_least_peak
+from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
+UNLIMITED = Meter(Budget(), 0)
 AUTO = PLACERS["auto"]
 placed = partial(placed_by, "auto")
 PORTFOLIO = ("single", "metis-oracle", "fuser-oracle", "metis")
@@ -192,7 +194,7 @@ def pipe(*ipt):
 def test_of_equally_full_placements_the_one_that_sends_least():
     """An operator that costs nothing goes to the one that feeds it."""
     problem = pipe(200_000, 100_000, 0)
-    evened = with_least_peak(problem, problem.placement([0, 1, 2]))
+    evened = with_least_peak(problem, problem.placement([0, 1, 2]), UNLIMITED)
     assert evened["v1"] == evened["v2"] != evened["v0"]
 
 
@@ -211,9 +213,9 @@ def test_neither_the_throughput_falls_nor_the_peak_load_rises(problem):
     before = problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32)))
     if not problem.legal(before.index[None])[0]:
         return
-    after = with_least_peak(problem, before)
+    after = with_least_peak(problem, before, UNLIMITED)
     problem.check(after)
     assert THROUGHPUT.value(problem, after) >= THROUGHPUT.value(problem, before)
     if len(problem.graph.sources) == 1:
         assert peak(problem, after.index) <= peak(problem, before.index) * (1 + 1e-9)
-    assert with_least_peak(problem, after).as_dict() == after.as_dict()
+    assert with_least_peak(problem, after, UNLIMITED).as_dict() == after.as_dict()

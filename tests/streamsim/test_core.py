@@ -15,6 +15,7 @@ from streamsim import _core, throughput
 from streamsim.passes import merged_order
 from streamsim.sources import leading_to
 
+from streamplace import read_problem
 from streamplace.cli.main import main
 from streamplace.families.registry import FAMILIES
 from streamplace.io.graphs import write_graph
@@ -76,7 +77,7 @@ def use_everything():
         with pytest.raises(SystemExit) as stop:
             main(line.split())
         assert not stop.value.code, line
-    problem = PROBLEMS["many sources"]
+    problem = read_problem("many.json")
     leading_to(problem.instance, np.ones(problem.n_operators, np.bool_))
     place = np.zeros(problem.n_operators, np.int32)
     merged_order(problem.one_pass, place, np.arange(problem.n_operators, dtype=np.float64))
