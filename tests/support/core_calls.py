@@ -68,7 +68,7 @@ def record(patch, run):
 def forget():
     """Empty the caches of functions, which keep objects of the core."""
     for thing in gc.get_objects():
-        if isinstance(thing, Cached) and thing.__module__.startswith("streamplace."):
+        if type(thing) is Cached and thing.__module__.startswith("streamplace."):
             thing.cache_clear()
 
 
