@@ -1,7 +1,5 @@
 """Calls of the core that commands make, recorded; and the same calls with spoiled arguments."""
 
-import functools
-import gc
 import types
 from dataclasses import fields, is_dataclass
 
@@ -9,13 +7,13 @@ import numpy as np
 from streamsim import _core
 from streamsim.incremental import Incremental
 
+from streamplace.learn.model_weights import _loaded
 from streamplace.model.coarsening import Level
 
 NEVER_CALLED = ("SOURCES", "CAPACITY_TICKS", "Incremental")
 """Names that are no functions, and a class whose subclass is used; see `moves`."""
 
 
-Cached = type(functools.cache(len))
 CLASSES = {thing for thing in vars(_core).values() if isinstance(thing, type)}
 
 
@@ -59,17 +57,10 @@ def record(patch, run):
     for name, thing in vars(_core).items():
         if name[0] != "_" and callable(thing) and name not in NEVER_CALLED:
             patch.setattr(_core, name, recording(name, thing, calls))
-    forget()
+    _loaded.cache_clear()  # networks keep objects of the core
     run()
-    forget()
+    _loaded.cache_clear()
     return calls
-
-
-def forget():
-    """Empty the caches of functions, which keep objects of the core."""
-    for thing in gc.get_objects():
-        if type(thing) is Cached and thing.__module__.startswith("streamplace."):
-            thing.cache_clear()
 
 
 def moves(instance, placement):
