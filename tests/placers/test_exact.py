@@ -17,10 +17,10 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
 from streamplace.placers.exact import peak_bounds
 from streamplace.placers.exact.cpsat import AssignmentModel, Effort
-from streamplace.placers.exact.prover import MOVES, SLICE
+from streamplace.placers.exact.prover import MOVES, SLICE, Prover
 from streamplace.placers.exact.units import contracted, units_of
 from streamplace.placers.incumbent import SearchInterrupt
-from streamplace.placers.meter import Remaining
+from streamplace.placers.meter import Meter, Remaining
 from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
@@ -274,3 +274,13 @@ def test_the_clock_ends_a_climb_between_its_moves():
     rows = list[int]()
     EXACT.place(layered(2100, n_sources=2), counted(rows), budget=Budget(seconds=1e-3))
     assert max(rows) <= MOVES
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 50])
+def test_tries_that_use_more_nodes_than_there_are_end_quietly(nodes):
+    """Each takes one more than it is given."""
+    units = units_of(layered(40))
+    prover = Prover(units, np.zeros(units.n_units, np.int32), Meter(Budget(), 0), 0, 1)
+    least = prover.least
+    prover.close(nodes)
+    assert least <= prover.least <= prover.peak

@@ -145,6 +145,7 @@ class Prover:
         if peak_bounds.hopeless(limits, self._meter.remaining):
             self._exclude(cut)
             return 1
+        nodes = max(0, nodes)  # the tries before may have used more
         place, refuted, spent = units.compiled.place_below(limits, nodes, self._meter.remaining)
         self._meter.spend(spent)
         if refuted:
