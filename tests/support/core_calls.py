@@ -100,7 +100,7 @@ def _spoiled_array(array, rng):
         array = array[: len(array) // 2]
     elif kind == 4:
         array = np.concatenate([array, array])
-    elif kind == 5 and array.dtype.names is None:
+    elif kind == 5 and array.dtype.kind in numbers:
         array = array.astype((np.float32, np.int64, np.uint8, object)[rng.integers(4)])
     elif kind == 6:
         array = array[::-1]
