@@ -157,13 +157,13 @@ fn propagate_rates(rate: &[f64], windows: &Table, flow: &Flow) -> Rates {
 /// Output of a window for `count` tuples: f(count) = min(limit, base + factor · count), f(0) = 0.
 #[inline]
 #[must_use]
-pub fn window_output(row: &[f64], count: f64) -> f64 {
-    if count > 0.0 { min(row[5], row[3] + row[4] * count) } else { 0.0 }
+pub fn window_output(count: f64, base: f64, factor: f64, limit: f64) -> f64 {
+    if count > 0.0 { min(limit, base + factor * count) } else { 0.0 }
 }
 
 fn output(rate: f64, window: Option<&[f64]>) -> f64 {
     match window {
         None => rate,
-        Some(row) => window_output(row, rate * row[1]) / row[2],
+        Some(row) => window_output(rate * row[1], row[3], row[4], row[5]) / row[2],
     }
 }

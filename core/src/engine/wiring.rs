@@ -1,6 +1,6 @@
 //! Wiring: what all placements of one problem share.
 
-use crate::arithmetic::min;
+use crate::flow::window_output;
 use crate::instance::{Id, Instance};
 use crate::table::Table;
 use crate::topology::Groups;
@@ -157,7 +157,7 @@ impl Window {
     #[inline]
     #[must_use]
     pub fn output(&self, count: f64) -> f64 {
-        if count > 0.0 { min(self.limit, self.base + self.factor * count) } else { 0.0 }
+        window_output(count, self.base, self.factor, self.limit)
     }
 
     /// f of the tuples in all panes, scaled to the size of the window.

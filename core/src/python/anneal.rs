@@ -1,12 +1,11 @@
 //! `anneal` for Python.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Column, Rows, ids, wrong};
+use super::arrays::{Array1, Column, Rows, ids, to_ints, wrong};
 use super::coarsening::merged_columns;
-use super::flow::to_ints;
 use super::instance::{Columns, read_platform};
 use super::remaining::Remaining;
 use super::scheduling::Tasks;
@@ -33,11 +32,7 @@ impl PyLevel {
     }
 
     /// Load of the fullest resource under placements of the units.
-    fn peaks<'py>(
-        &self,
-        py: Python<'py>,
-        places: Rows<i32>,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn peaks<'py>(&self, py: Python<'py>, places: Rows<i32>) -> PyResult<Array1<'py, f64>> {
         let places = places.devices(self.0.n_units(), self.0.n_devices())?;
         Ok(py.detach(|| self.0.peaks(&places)).into_pyarray(py))
     }
@@ -66,7 +61,7 @@ impl PyLevel {
         order: Column<i64>,
         most: f64,
         remaining: Remaining,
-    ) -> PyResult<(Bound<'py, PyArray1<i32>>, usize)> {
+    ) -> PyResult<(Array1<'py, i32>, usize)> {
         let level = &self.0;
         let place = place.devices(level.n_units(), level.n_devices())?;
         let order = ids(order.0)?;
@@ -113,7 +108,7 @@ impl PyWalk {
 
     /// Device of every unit in the best placement so far.
     #[getter]
-    fn best<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
+    fn best<'py>(&self, py: Python<'py>) -> Array1<'py, i32> {
         to_ints(py, self.walk.best())
     }
 
@@ -186,7 +181,7 @@ impl PyAnnealing {
 
     /// Order of the tasks in the best schedule, and their devices.
     #[getter]
-    fn best_plan<'py>(&self, py: Python<'py>) -> (Ints<'py>, Ints<'py>) {
+    fn best_plan<'py>(&self, py: Python<'py>) -> (Array1<'py, i32>, Array1<'py, i32>) {
         let (order, place) = self.search.best_plan();
         (to_ints(py, order), to_ints(py, place))
     }
@@ -233,7 +228,7 @@ fn start_times<'py>(
     tasks: &Bound<'py, Tasks>,
     order: Column<i32>,
     place: Column<i32>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Array1<'py, f64>> {
     let tasks = &tasks.get().0;
     let (order, place) = plan(tasks, order, place)?;
     let mut sequence = Sequence::new(tasks, &order, &place, vec![0.0; order.len()]);
@@ -272,8 +267,6 @@ fn plan(
 fn tuples(notes: &mut Vec<Note>) -> Vec<(f64, f64, u64)> {
     notes.drain(..).map(|note| (note.seconds, note.peak, note.proposals)).collect()
 }
-
-type Ints<'py> = Bound<'py, PyArray1<i32>>;
 
 /// Add what this file defines to the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

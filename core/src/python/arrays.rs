@@ -4,13 +4,19 @@ use std::fmt::Display;
 
 use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
 use numpy::{
-    Element, IntoPyArray, Ix1, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods,
+    Element, IntoPyArray, Ix1, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::instance::{Id, Instance, NONE};
+use crate::instance::{Id, Instance, NONE, length};
 use crate::table::Table;
+
+/// A column of a result.
+pub type Array1<'py, T> = Bound<'py, PyArray1<T>>;
+/// A table of a result.
+pub type Array2<'py, T> = Bound<'py, PyArray2<T>>;
 
 /// An error of a value that came from Python.
 pub fn wrong(what: impl Into<String>) -> PyErr {
@@ -92,13 +98,30 @@ where
     values.iter().map(|&index| Id::try_from(index).unwrap_or(NONE)).collect()
 }
 
+/// Indices or counts as an array of numpy.
+pub fn to_ints<'py>(py: Python<'py>, ids: &[Id]) -> Array1<'py, i32> {
+    PyArray1::from_iter(py, ids.iter().map(|&id| id as i32))
+}
+
+/// Indices in 64 bits.
+pub fn to_longs<'py>(py: Python<'py>, ids: &[Id]) -> Array1<'py, i64> {
+    PyArray1::from_iter(py, ids.iter().map(|&id| i64::from(id)))
+}
+
+/// Indices, -1 where there is none.
+pub fn to_ints_or_none<'py>(py: Python<'py>, ids: &[Option<Id>]) -> Array1<'py, i32> {
+    PyArray1::from_iter(py, ids.iter().map(|id| id.map_or(-1, |id| id as i32)))
+}
+
 /// A table as an array of numpy.
-pub fn table_of<T: Element + Copy>(
-    py: Python<'_>,
-    table: Table<T>,
-) -> PyResult<Bound<'_, PyArray2<T>>> {
+pub fn table_of<T: Element + Copy>(py: Python<'_>, table: Table<T>) -> PyResult<Array2<'_, T>> {
     let shape = [table.rows(), table.columns()];
     table.into_cells().into_pyarray(py).reshape(shape)
+}
+
+/// A table of indices or counts as an array of numpy.
+pub fn int_table_of<'py>(py: Python<'py>, table: &Table<Id>) -> PyResult<Array2<'py, i32>> {
+    to_ints(py, table.cells()).reshape([table.rows(), table.columns()])
 }
 
 impl Column<i32> {
@@ -132,12 +155,10 @@ impl Rows<i32> {
     }
 }
 
-impl Column<f64> {
-    /// A column of `n` numbers.
-    pub fn of(self, name: &str, n: usize) -> PyResult<Vec<f64>> {
-        if self.0.len() != n {
-            return Err(wrong(format!("{name} has {} elements, not {n}", self.0.len())));
-        }
+impl<T> Column<T> {
+    /// A column of `n` elements.
+    pub fn of(self, name: &str, n: usize) -> PyResult<Vec<T>> {
+        length(name, self.0.len(), n).map_err(wrong)?;
         Ok(self.0)
     }
 }

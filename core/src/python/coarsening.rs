@@ -1,14 +1,13 @@
 //! `coarsening` and `partition` for Python.
 
-use numpy::{IntoPyArray, PyArray1, ToPyArray};
+use numpy::{IntoPyArray, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Column, Rows, ids, table_of, wrong};
-use super::flow::to_ints;
+use super::arrays::{Array1, Column, Rows, ids, table_of, to_ints, to_longs, wrong};
+use super::flow::ends;
 use crate::anneal::level::Level;
 use crate::coarsening::Streams;
-use crate::instance::{Id, indices, length};
 use crate::partition;
 
 /// Columns `start` to `taken_tuples` of a level whose units are the n operators.
@@ -21,15 +20,11 @@ fn level_entries<'py>(
     traffic: Column<f64>,
     tuples: Column<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (source, target) = (ids(source.0)?, ids(target.0)?);
+    let (source, target) = ends(source, target, n)?;
     let (m, counted) = (source.len(), tuples.0.len());
-    length("target", target.len(), m)
-        .and_then(|()| length("traffic", traffic.0.len(), m))
-        .and_then(|()| length("tuples", counted, if counted == 0 { 0 } else { m }))
-        .and_then(|()| indices("source", &source, n))
-        .and_then(|()| indices("target", &target, n))
-        .map_err(wrong)?;
-    let streams = Streams::new(n, &source, &target, &traffic.0, &tuples.0);
+    let traffic = traffic.of("traffic", m)?;
+    let tuples = tuples.of("tuples", if counted == 0 { 0 } else { m })?;
+    let streams = Streams::new(n, &source, &target, &traffic, &tuples);
     let found = PyDict::new(py);
     write_streams(&found, streams)?;
     Ok(found)
@@ -53,8 +48,7 @@ fn write_streams(found: &Bound<'_, PyDict>, streams: Streams) -> PyResult<()> {
     let py = found.py();
     let Streams { start, peer, sent, taken, sent_tuples, taken_tuples } = streams;
     found.set_item("start", to_longs(py, &start))?;
-    let peer: Vec<i32> = peer.into_iter().map(|unit| unit as i32).collect();
-    found.set_item("peer", peer.into_pyarray(py))?;
+    found.set_item("peer", to_ints(py, &peer))?;
     found.set_item("sent", sent.into_pyarray(py))?;
     found.set_item("taken", taken.into_pyarray(py))?;
     found.set_item("sent_tuples", sent_tuples.into_pyarray(py))?;
@@ -68,7 +62,7 @@ fn exchanged_parts<'py>(
     traffic: Rows<f64>,
     wire: Rows<f64>,
     kind: Column<i32>,
-) -> PyResult<Bound<'py, PyArray1<i32>>> {
+) -> PyResult<Array1<'py, i32>> {
     let (kind, k) = (ids(kind.0)?, traffic.0.rows());
     let sizes = [traffic.0.columns(), wire.0.rows(), wire.0.columns(), kind.len()];
     if sizes != [k; 4] {
@@ -76,10 +70,6 @@ fn exchanged_parts<'py>(
     }
     let at = py.detach(|| partition::exchanged(&traffic.0, &wire.0, &kind));
     Ok(to_ints(py, &at))
-}
-
-fn to_longs<'py>(py: Python<'py>, values: &[Id]) -> Bound<'py, PyArray1<i64>> {
-    PyArray1::from_iter(py, values.iter().map(|&value| i64::from(value)))
 }
 
 /// Add what this file defines to the module.

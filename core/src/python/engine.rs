@@ -1,12 +1,13 @@
 //! `engine` for Python.
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods};
+use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::arrays::{Column, Rows, wrong};
+use super::arrays::{Array1, Array2, Column, Rows, table_of, wrong};
 use super::instance::{Columns, Problem};
+use super::remaining::Remaining;
 use crate::engine::plan::TICKS;
 use crate::engine::runs::{self, Log, Sums};
 use crate::engine::single_tuples::{self, MOST_WAITING, Randomness, Times};
@@ -95,10 +96,7 @@ fn tuple_times<'py>(
 
 /// Number of source tuples that an input tuple of each sink represents.
 #[pyfunction]
-fn source_equivalents<'py>(
-    py: Python<'py>,
-    problem: &Bound<'py, Problem>,
-) -> Bound<'py, PyArray1<f64>> {
+fn source_equivalents<'py>(py: Python<'py>, problem: &Bound<'py, Problem>) -> Array1<'py, f64> {
     rates::source_equivalents(&problem.get().0).into_pyarray(py)
 }
 
@@ -110,11 +108,9 @@ fn drifts<'py>(
     admitted: Rows<f64>,
     taken: Rows<f64>,
     emitted: Rows<f64>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Array2<'py, f64>> {
     let found = rates::drifts(&problem.get().0, &admitted.0, &taken.0, &emitted.0);
-    let drift = found.map_err(wrong)?;
-    let shape = [drift.rows(), drift.columns()];
-    drift.into_cells().into_pyarray(py).reshape(shape)
+    table_of(py, found.map_err(wrong)?)
 }
 
 /// Add what this file defines to the module.
@@ -170,15 +166,11 @@ fn fill<'py, T: Send, const K: usize>(
     let slices = borrowed.iter_mut().map(|array| array.as_slice_mut());
     let slices = slices.collect::<Result<Vec<_>, _>>()?;
     let slices = slices.try_into().map_err(|_| wrong("a wrong number of arrays"))?;
-    let mut signal = None;
-    let interrupted = || {
-        signal = Python::attach(|py| py.check_signals()).err();
-        signal.is_some()
-    };
-    let done = py.detach(|| write(slices, &mut Watch::new(None, None, interrupted)));
+    let (done, end) = Remaining::ENDLESS.watched(py, |watch| write(slices, watch));
+    end?;
     let result = done.map_err(|stopped| match stopped {
         Stopped::OutOfMemory => PyMemoryError::new_err("the run needs more memory than there is"),
-        Stopped::Interrupted => signal.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
+        Stopped::Interrupted => PyKeyboardInterrupt::new_err(()),
     })?;
     drop(borrowed);
     Ok((PyTuple::new(py, arrays)?, result))

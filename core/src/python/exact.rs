@@ -1,10 +1,9 @@
 //! `exact` for Python.
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, wrong};
-use super::flow::to_ints;
+use super::arrays::{Array1, Array2, Column, table_of, to_ints, wrong};
 use super::instance::{Columns, read_platform};
 use super::remaining::Remaining;
 use super::scheduling::Tasks;
@@ -18,11 +17,7 @@ use crate::exact::units::Units;
 use crate::exact::windows::Windows;
 use crate::instance::Id;
 use crate::rivals::Rivals;
-use crate::table::Table;
 use crate::watch::Watch;
-
-type Array1<'py, T> = Bound<'py, PyArray1<T>>;
-type Array2<'py, T> = Bound<'py, PyArray2<T>>;
 
 /// Most cells of placements for which memory is taken at once.
 const FIRST_CELLS: usize = 1 << 20;
@@ -263,11 +258,7 @@ fn windows_below<'py>(
     let tasks = &tasks.get().0;
     let (found, end) = remaining.watched(py, |watch| Windows::below(tasks, cut, watch));
     end?;
-    let rows = |table: Table| {
-        let shape = [table.rows(), table.columns()];
-        table.into_cells().into_pyarray(py).reshape(shape)
-    };
-    Ok((rows(found.head)?, rows(found.tail)?, rows(found.work)?))
+    Ok((table_of(py, found.head)?, table_of(py, found.tail)?, table_of(py, found.work)?))
 }
 
 /// Add what this file defines to the module.

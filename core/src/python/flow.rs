@@ -1,13 +1,13 @@
 //! `flow`, `topology`, `canonical`, `latency`, `sources` and `overload` for Python.
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Column, Rows, ids, wrong};
+use super::arrays::{Array1, Array2, Column, Rows, ids, int_table_of, to_ints, wrong};
 use super::instance::Problem;
 use crate::flow::{Flow, Graph, rates_in_order as rates_in_order_of};
-use crate::instance::Id;
+use crate::instance::{Id, indices, length};
 use crate::overload::{Needs, shares};
 use crate::table::Table;
 use crate::{canonical, latency, topology};
@@ -77,18 +77,14 @@ fn flow<'py>(
 }
 
 /// Both ends of every stream of a graph of n operators.
-fn ends(source: Column<i32>, target: Column<i32>, n: usize) -> PyResult<(Vec<Id>, Vec<Id>)> {
+pub fn ends(source: Column<i32>, target: Column<i32>, n: usize) -> PyResult<(Vec<Id>, Vec<Id>)> {
     let (source, target) = (ids(source.0)?, ids(target.0)?);
-    if source.len() != target.len() {
-        return Err(wrong("streams have other numbers of sources and targets"));
-    }
-    match source.iter().chain(&target).find(|&&v| v as usize >= n) {
-        Some(v) => Err(wrong(format!("there is no operator {v}; there are {n}"))),
-        None => Ok((source, target)),
-    }
+    length("target", target.len(), source.len())
+        .and_then(|()| indices("source", &source, n))
+        .and_then(|()| indices("target", &target, n))
+        .map_err(wrong)?;
+    Ok((source, target))
 }
-
-type TwoColumns<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// Tuples/s on streams and into operators, of streams that visit operators after their inputs.
 #[pyfunction]
@@ -98,27 +94,22 @@ fn rates_in_order<'py>(
     source: Column<i32>,
     target: Column<i32>,
     selectivity: Column<f64>,
-) -> PyResult<TwoColumns<'py>> {
+) -> PyResult<(Array1<'py, f64>, Array1<'py, f64>)> {
     let (source, target) = ends(source, target, rate.0.len())?;
-    fits("selectivities", selectivity.0.len(), source.len())?;
-    let found = rates_in_order_of(&rate.0, &source, &target, &selectivity.0);
+    let selectivity = selectivity.of("selectivity", source.len())?;
+    let found = rates_in_order_of(&rate.0, &source, &target, &selectivity);
     Ok((found.tuples.into_pyarray(py), found.input_rate.into_pyarray(py)))
 }
 
-/// An array of 32-bit numbers.
-pub fn to_ints<'py>(py: Python<'py>, ids: &[Id]) -> Bound<'py, PyArray1<i32>> {
-    PyArray1::from_iter(py, ids.iter().map(|&id| id as i32))
-}
-
-type Grouped<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i32>>);
-
 /// Positions by key: those of k are `positions[start[k]:start[k + 1]]`, ascending.
 #[pyfunction]
-fn group_by<'py>(py: Python<'py>, keys: Column<i32>, n: usize) -> PyResult<Grouped<'py>> {
+fn group_by<'py>(
+    py: Python<'py>,
+    keys: Column<i32>,
+    n: usize,
+) -> PyResult<(Array1<'py, i32>, Array1<'py, i32>)> {
     let keys = ids(keys.0)?;
-    if let Some(key) = keys.iter().find(|&&key| key as usize >= n) {
-        return Err(wrong(format!("the key {key} is not below {n}")));
-    }
+    indices("keys", &keys, n).map_err(wrong)?;
     let groups = topology::Groups::new(&keys, n);
     Ok((to_ints(py, &groups.start), to_ints(py, &groups.positions)))
 }
@@ -130,12 +121,10 @@ fn topological_order<'py>(
     n: usize,
     source: Column<i32>,
     target: Column<i32>,
-) -> PyResult<Bound<'py, PyArray1<i32>>> {
+) -> PyResult<Array1<'py, i32>> {
     let (source, target) = ends(source, target, n)?;
     Ok(to_ints(py, &topology::topological_order(n, &source, &target)))
 }
-
-type Longs<'py> = Bound<'py, PyArray1<i64>>;
 
 /// Weighted neighbours of every vertex: start, neighbours and weights.
 #[pyfunction]
@@ -145,12 +134,10 @@ fn undirected<'py>(
     target: Column<i32>,
     weight: Column<i64>,
     n: usize,
-) -> PyResult<(Longs<'py>, Longs<'py>, Longs<'py>)> {
+) -> PyResult<(Array1<'py, i64>, Array1<'py, i64>, Array1<'py, i64>)> {
     let (source, target) = ends(source, target, n)?;
-    if weight.0.len() != source.len() {
-        return Err(wrong("there is not one weight for each stream"));
-    }
-    let found = topology::undirected(&source, &target, &weight.0, n);
+    let weight = weight.of("weight", source.len())?;
+    let found = topology::undirected(&source, &target, &weight, n);
     let arrays = (found.start, found.neighbour, found.weight);
     Ok((arrays.0.into_pyarray(py), arrays.1.into_pyarray(py), arrays.2.into_pyarray(py)))
 }
@@ -162,17 +149,16 @@ fn canonical_rows<'py>(
     placements: Rows<i32>,
     order: Column<i32>,
     classes: Column<i32>,
-) -> PyResult<Bound<'py, PyArray2<i32>>> {
+) -> PyResult<Array2<'py, i32>> {
     let (rows, columns) = (placements.0.rows(), placements.0.columns());
     let (devices, order, classes) =
         (ids(placements.0.into_cells())?, ids(order.0)?, ids(classes.0)?);
-    let are_below = |values: &[Id], end: usize| values.iter().all(|&value| (value as usize) < end);
-    let (d, in_order) = (classes.len(), are_below(&order, columns));
-    if !(in_order && are_below(&devices, d) && are_below(&classes, d)) {
-        return Err(wrong("placements, order and classes do not fit"));
-    }
+    indices("order", &order, columns)
+        .and_then(|()| indices("placements", &devices, classes.len()))
+        .and_then(|()| indices("classes", &classes, classes.len()))
+        .map_err(wrong)?;
     let found = canonical::canonical(&Table::new(devices, rows, columns), &order, &classes);
-    to_ints(py, found.cells()).reshape([rows, columns])
+    int_table_of(py, &found)
 }
 
 /// Seconds of the longest path of one tuple, for each placement.
@@ -181,7 +167,7 @@ fn latencies<'py>(
     py: Python<'py>,
     problem: &Bound<'py, Problem>,
     placements: Rows<i32>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Array1<'py, f64>> {
     let instance = &problem.get().0;
     let placements = placements.placements(instance)?;
     Ok(py.detach(|| latency::latencies(instance, &placements)).into_pyarray(py))
@@ -193,10 +179,10 @@ fn flow_at<'py>(
     py: Python<'py>,
     problem: &Bound<'py, Problem>,
     shares: Column<f64>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Array1<'py, f64>> {
     let instance = &problem.get().0;
-    fits("shares", shares.0.len(), instance.sources.len())?;
-    Ok(instance.flow_at(&shares.0).into_pyarray(py))
+    let shares = shares.of("shares", instance.sources.len())?;
+    Ok(instance.flow_at(&shares).into_pyarray(py))
 }
 
 /// Whether tuples of each source reach one of the marked operators.
@@ -205,10 +191,10 @@ fn leading_to<'py>(
     py: Python<'py>,
     problem: &Bound<'py, Problem>,
     marked: Column<bool>,
-) -> PyResult<Bound<'py, PyArray1<bool>>> {
+) -> PyResult<Array1<'py, bool>> {
     let instance = &problem.get().0;
-    fits("marked operators", marked.0.len(), instance.n_operators())?;
-    Ok(instance.leading_to(&marked.0).into_pyarray(py))
+    let marked = marked.of("marked", instance.n_operators())?;
+    Ok(instance.leading_to(&marked).into_pyarray(py))
 }
 
 /// What each source gets if all offer their rates; `room` beside constant loads on each device,
@@ -220,17 +206,13 @@ fn overloaded_shares<'py>(
     placement: Column<i32>,
     room: Column<f64>,
     most: Column<f64>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Array1<'py, f64>> {
     let instance = &problem.get().0;
     let placement = placement.placement(instance)?;
-    fits("room", room.0.len(), instance.n_devices())?;
-    fits("most", most.0.len(), instance.n_operators())?;
-    let needs = Needs::new(instance, &placement, room.0, most.0);
+    let room = room.of("room", instance.n_devices())?;
+    let most = most.of("most", instance.n_operators())?;
+    let needs = Needs::new(instance, &placement, room, most);
     Ok(py.detach(|| shares(instance, &needs)).into_pyarray(py))
-}
-
-fn fits(name: &str, found: usize, wanted: usize) -> PyResult<()> {
-    if found == wanted { Ok(()) } else { Err(wrong(format!("{name}: {found}, not {wanted}"))) }
 }
 
 /// Add what this file defines to the module.

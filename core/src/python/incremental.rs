@@ -3,7 +3,7 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use super::arrays::{Column, wrong};
+use super::arrays::{Array1, Column, to_ints, wrong};
 use super::instance::Problem;
 use crate::incremental::LoadState;
 use crate::instance::Id;
@@ -28,13 +28,13 @@ impl Incremental {
 
     /// Device of every operator, a copy.
     #[getter]
-    fn placement<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        PyArray1::from_iter(py, self.state.placement().iter().map(|&d| d as i32))
+    fn placement<'py>(&self, py: Python<'py>) -> Array1<'py, i32> {
+        to_ints(py, self.state.placement())
     }
 
     /// Load of every resource, as in the load equation; without network cards that cannot limit.
     #[getter]
-    fn loads<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+    fn loads<'py>(&self, py: Python<'py>) -> Array1<'py, f64> {
         PyArray1::from_vec(py, self.state.loads())
     }
 

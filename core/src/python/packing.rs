@@ -1,12 +1,13 @@
 //! `packing` for Python.
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, Rows, ids, table_of, wrong};
+use super::arrays::{
+    Array1, Array2, Column, Rows, ids, int_table_of, table_of, to_ints, to_ints_or_none, wrong,
+};
 use super::instance::Columns;
 use super::signals::Signals;
-use crate::instance::{Id, length, permutation};
+use crate::instance::{Id, indices, length, permutation};
 use crate::packing::contents::{N_RESOURCES, Needs, Packing};
 use crate::packing::memory::{self, Packed, Units};
 use crate::packing::{annealing, first_fit};
@@ -49,11 +50,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Packing {
 
 impl Packing {
     fn kinds(&self, kinds: Column<i32>) -> PyResult<Vec<Id>> {
-        let (kinds, types) = (ids(kinds.0)?, self.needs.capacity.rows());
-        match kinds.iter().find(|&&kind| kind as usize >= types) {
-            Some(kind) => Err(wrong(format!("there is no type {kind} of {types}"))),
-            None => Ok(kinds),
-        }
+        let kinds = ids(kinds.0)?;
+        indices("kinds", &kinds, self.needs.capacity.rows()).map_err(wrong)?;
+        Ok(kinds)
     }
 
     /// Contents of machines; of an operator, no more subtasks than its shares tell about.
@@ -91,7 +90,7 @@ fn machine_uses<'py>(
     packing: Packing,
     kinds: Column<i32>,
     rows: Rows<i32>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Array2<'py, f64>> {
     let kinds = packing.kinds(kinds)?;
     let rows = packing.rows(rows, kinds.len())?;
     let shares = py.detach(|| {
@@ -103,13 +102,12 @@ fn machine_uses<'py>(
 
 /// Fill machines of these types in turn: contents [D, N] and unplaced subtasks [N]; None on `stop`.
 #[pyfunction]
-#[allow(clippy::type_complexity)]
 fn first_fit_machines<'py>(
     py: Python<'py>,
     packing: Packing,
     kinds: Column<i32>,
     stop: Option<Py<PyAny>>,
-) -> PyResult<Option<(Bound<'py, PyArray2<i32>>, Bound<'py, PyArray1<i32>>)>> {
+) -> PyResult<Option<(Array2<'py, i32>, Array1<'py, i32>)>> {
     let kinds = packing.kinds(kinds)?;
     let mut signals = Signals::new();
     let mut is_over = || match &stop {
@@ -118,13 +116,11 @@ fn first_fit_machines<'py>(
     };
     let found = py.detach(|| first_fit::first_fit(&packing, &kinds, &mut is_over))?;
     let Some((rows, left)) = found else { return Ok(None) };
-    let left = PyArray1::from_iter(py, left.into_iter().map(|left| left as i32));
-    Ok(Some((counts_of(py, rows)?, left)))
+    Ok(Some((int_table_of(py, &rows)?, to_ints(py, &left))))
 }
 
 /// Place the remaining subtasks where they exceed resources least, until `stop`.
 #[pyfunction]
-#[allow(clippy::type_complexity)]
 fn force_subtasks<'py>(
     py: Python<'py>,
     packing: Packing,
@@ -132,7 +128,7 @@ fn force_subtasks<'py>(
     rows: Rows<i32>,
     left: Column<i32>,
     stop: Py<PyAny>,
-) -> PyResult<(Bound<'py, PyArray2<i32>>, Bound<'py, PyArray1<i32>>)> {
+) -> PyResult<(Array2<'py, i32>, Array1<'py, i32>)> {
     let kinds = packing.kinds(kinds)?;
     let mut rows = packing.rows(rows, kinds.len())?;
     let mut left = ids(left.0)?;
@@ -141,8 +137,7 @@ fn force_subtasks<'py>(
     }
     packing.check_together(&rows, &left)?;
     py.detach(|| first_fit::force(&packing, &kinds, &mut rows, &mut left, || asked(&stop)))?;
-    let left = PyArray1::from_iter(py, left.into_iter().map(|left| left as i32));
-    Ok((counts_of(py, rows)?, left))
+    Ok((int_table_of(py, &rows)?, to_ints(py, &left)))
 }
 
 /// Contents in proportion to the speed of machines, even if resources are exceeded, [D, N].
@@ -151,9 +146,9 @@ fn deal_subtasks<'py>(
     py: Python<'py>,
     packing: Packing,
     kinds: Column<i32>,
-) -> PyResult<Bound<'py, PyArray2<i32>>> {
+) -> PyResult<Array2<'py, i32>> {
     let kinds = packing.kinds(kinds)?;
-    counts_of(py, first_fit::deal(&packing, &kinds))
+    int_table_of(py, &first_fit::deal(&packing, &kinds))
 }
 
 /// Contents [D, N] with the least excess found in so many steps or until `stop`, and their excess.
@@ -166,7 +161,7 @@ fn anneal_machines<'py>(
     seed: u64,
     steps: usize,
     stop: Py<PyAny>,
-) -> PyResult<(Bound<'py, PyArray2<i32>>, f64)> {
+) -> PyResult<(Array2<'py, i32>, f64)> {
     let kinds = packing.kinds(kinds)?;
     let rows = packing.rows(rows, kinds.len())?;
     packing.check_together(&rows, &vec![0; packing.n_operators()])?;
@@ -174,7 +169,7 @@ fn anneal_machines<'py>(
     let (rows, excess) = py.detach(|| {
         annealing::anneal(&packing, &kinds, rows, &mut random, steps, || asked(&stop))
     })?;
-    Ok((counts_of(py, rows)?, excess))
+    Ok((int_table_of(py, &rows)?, excess))
 }
 
 /// Device of every unit [U]; None if there is no packing. Units are at -1 if the steps were used up.
@@ -190,13 +185,13 @@ fn pack_units<'py>(
     order: Column<i64>,
     alike: bool,
     steps: usize,
-) -> PyResult<Option<Bound<'py, PyArray1<i32>>>> {
+) -> PyResult<Option<Array1<'py, i32>>> {
     let units = units(allowed, start, rivals, memory, capacity, order)?;
     let mut signals = Signals::new();
     Ok(match py.detach(|| memory::pack(&units, alike, steps, || signals.poll()))? {
         Packed::Impossible => None,
-        Packed::Whole(place) => Some(PyArray1::from_iter(py, place.into_iter().map(|d| d as i32))),
-        Packed::Unknown(place) => Some(devices_of(py, &place)),
+        Packed::Whole(place) => Some(to_ints(py, &place)),
+        Packed::Unknown(place) => Some(to_ints_or_none(py, &place)),
     })
 }
 
@@ -212,14 +207,14 @@ fn make_room<'py>(
     memory: Column<f64>,
     capacity: Column<f64>,
     order: Column<i64>,
-) -> PyResult<Bound<'py, PyArray1<i32>>> {
+) -> PyResult<Array1<'py, i32>> {
     let units = units(allowed, start, rivals, memory, capacity, order)?;
     let wishes = ids(place.0)?;
     let d = units.capacity.len();
     if wishes.len() != units.memory.len() || wishes.iter().any(|&wish| wish as usize >= d) {
         return Err(wrong("units are not on devices"));
     }
-    Ok(devices_of(py, &memory::make_room(&units, &wishes)))
+    Ok(to_ints_or_none(py, &memory::make_room(&units, &wishes)))
 }
 
 fn units(
@@ -238,16 +233,6 @@ fn units(
     length("order", order.len(), n).and_then(|()| permutation("order", &order)).map_err(wrong)?;
     let rivals = Rivals::new(ids(start.0)?, ids(rivals.0)?, n).map_err(wrong)?;
     Ok(Units { allowed: allowed.0, rivals, memory: memory.0, capacity: capacity.0, order })
-}
-
-fn devices_of<'py>(py: Python<'py>, place: &[Option<Id>]) -> Bound<'py, PyArray1<i32>> {
-    PyArray1::from_iter(py, place.iter().map(|device| device.map_or(-1, |device| device as i32)))
-}
-
-fn counts_of(py: Python<'_>, rows: Table<u32>) -> PyResult<Bound<'_, PyArray2<i32>>> {
-    let shape = [rows.rows(), rows.columns()];
-    let cells: Vec<i32> = rows.into_cells().into_iter().map(|count| count as i32).collect();
-    cells.into_pyarray(py).reshape(shape)
 }
 
 /// Ask a function of Python whether to stop; KeyboardInterrupt if Ctrl-C was pressed.

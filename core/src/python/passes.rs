@@ -1,18 +1,14 @@
 //! `passes` for Python.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, Rows, elements, ids, ids_or_none, wrong};
-use super::flow::to_ints;
+use super::arrays::{Array1, Array2, Column, Rows, ids, ids_or_none, table_of, to_ints, wrong};
 use super::instance::{Columns, Problem};
 use crate::passes::{
     self, Costs, Device, Link, Network, Noise, Operator, Queue, Simulator, Stream,
 };
 use crate::table::Table;
-
-type Floats<'py> = Bound<'py, PyArray1<f64>>;
-type FloatRows<'py> = Bound<'py, PyArray2<f64>>;
 
 /// The core's copy of a pass.
 #[pyclass(frozen, module = "streamsim._core")]
@@ -33,11 +29,7 @@ struct Records<'py>(Bound<'py, PyAny>);
 
 impl Records<'_> {
     fn field<T: Element + Copy>(&self, name: &str, length: usize) -> PyResult<Vec<T>> {
-        let (_, values) = elements(&self.0.get_item(name)?)?;
-        if values.len() == length {
-            return Ok(values);
-        }
-        Err(wrong(format!("{name} has {} elements, not {length}", values.len())))
+        self.0.get_item(name)?.extract::<Column<T>>()?.of(name, length)
     }
 }
 
@@ -159,7 +151,7 @@ fn makespans<'py>(
     priorities: Rows<f64>,
     work_factors: Rows<f64>,
     send_factors: Rows<f64>,
-) -> PyResult<Floats<'py>> {
+) -> PyResult<Array1<'py, f64>> {
     let (pass, rules) = (&one_pass.get().0, rules.read()?);
     let (n, m) = (pass.operators.len(), pass.streams.len());
     let placements = placements.devices(n, pass.devices.len())?;
@@ -191,7 +183,7 @@ fn pass_times<'py>(
     priority: Column<f64>,
     work_factor: Column<f64>,
     send_factor: Column<f64>,
-) -> PyResult<(f64, FloatRows<'py>, FloatRows<'py>)> {
+) -> PyResult<(f64, Array2<'py, f64>, Array2<'py, f64>)> {
     let (pass, rules) = (&one_pass.get().0, rules.read()?);
     let (n, m) = (pass.operators.len(), pass.streams.len());
     let placement = placement.devices(n, pass.devices.len())?;
@@ -233,7 +225,7 @@ fn longest_to_end<'py>(
     work: Column<f64>,
     latency: f64,
     seconds_per_byte: f64,
-) -> PyResult<Floats<'py>> {
+) -> PyResult<Array1<'py, f64>> {
     let pass = &one_pass.get().0;
     let work = work.of("work", pass.operators.len())?;
     Ok(passes::longest_to_end(pass, &work, latency, seconds_per_byte).into_pyarray(py))
@@ -241,7 +233,7 @@ fn longest_to_end<'py>(
 
 /// Most streams on a path to each operator.
 #[pyfunction]
-fn levels<'py>(py: Python<'py>, problem: &Bound<'py, Problem>) -> Bound<'py, PyArray1<i32>> {
+fn levels<'py>(py: Python<'py>, problem: &Bound<'py, Problem>) -> Array1<'py, i32> {
     to_ints(py, &passes::levels(&problem.get().0))
 }
 
@@ -252,12 +244,11 @@ fn pass_costs<'py>(
     problem: &Bound<'py, Problem>,
     placements: Rows<i32>,
     seconds: f64,
-) -> PyResult<(FloatRows<'py>, Floats<'py>, Floats<'py>)> {
+) -> PyResult<(Array2<'py, f64>, Array1<'py, f64>, Array1<'py, f64>)> {
     let instance = &problem.get().0;
     let placements = placements.placements(instance)?;
     let costs = py.detach(|| Costs::of(instance, &placements, seconds));
-    let shape = [costs.core_seconds.rows(), costs.core_seconds.columns()];
-    let core = costs.core_seconds.into_cells().into_pyarray(py).reshape(shape)?;
+    let core = table_of(py, costs.core_seconds)?;
     Ok((core, costs.link_seconds.into_pyarray(py), costs.remote_bytes.into_pyarray(py)))
 }
 

@@ -1,11 +1,11 @@
 //! `pilot` for Python.
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::anneal::PyLevel;
-use super::arrays::{Column, Rows, ids, table_of, wrong};
+use super::arrays::{Array1, Array2, Column, Rows, ids, table_of, to_ints, to_ints_or_none, wrong};
 use super::instance::Columns;
 use super::signals::Signals;
 use crate::instance::not_negative;
@@ -69,12 +69,11 @@ impl PilotWeights {
     }
 
     /// Outputs for the units of a problem: parts of the first layer, and contents; [U, H] each.
-    #[allow(clippy::type_complexity)]
     fn heads<'py>(
         &self,
         py: Python<'py>,
         features: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>)> {
+    ) -> PyResult<(Array2<'py, f32>, Array2<'py, f32>)> {
         let of = Columns(features);
         let (units, pairs) = (of.table("units")?, of.table("pairs")?);
         let features = read_features(features)?;
@@ -83,7 +82,7 @@ impl PilotWeights {
     }
 
     /// Devices [S, T], log-probabilities [S], and inputs by column, if they are `recorded`.
-    #[allow(clippy::too_many_arguments, clippy::type_complexity)]
+    #[allow(clippy::too_many_arguments)]
     fn rollouts<'py>(
         &self,
         py: Python<'py>,
@@ -93,7 +92,7 @@ impl PilotWeights {
         fixed: Rows<i32>,
         uniform: Rows<f32>,
         recorded: bool,
-    ) -> PyResult<(Bound<'py, PyArray2<i32>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyDict>)> {
+    ) -> PyResult<(Array2<'py, i32>, Array1<'py, f64>, Bound<'py, PyDict>)> {
         let features = read_features(features)?;
         let (fixed, uniform) = (fixed.0, uniform.0);
         let heads = Heads { unit: unit.0, content: content.0 };
@@ -163,9 +162,8 @@ impl PilotState {
 
     /// Device of every unit, -1 while it has none.
     #[getter]
-    fn place<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        let place = self.state.place().iter();
-        PyArray1::from_iter(py, place.map(|device| device.map_or(-1, |device| device as i32)))
+    fn place<'py>(&self, py: Python<'py>) -> Array1<'py, i32> {
+        to_ints_or_none(py, self.state.place())
     }
 
     /// Load of the fullest resource, in yardsticks.
@@ -186,14 +184,12 @@ impl PilotState {
     }
 
     /// Features of devices [D, 20] for a unit, of decision t [6], and which devices are open [D].
-    #[allow(clippy::type_complexity)]
     fn measure<'py>(
         &mut self,
         py: Python<'py>,
         unit: usize,
         t: usize,
-    ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<bool>>)>
-    {
+    ) -> PyResult<(Array2<'py, f32>, Array1<'py, f32>, Array1<'py, bool>)> {
         self.check(unit)?;
         let d = self.features.n_devices();
         let (mut devices, mut steps) = (Table::filled(0.0, d, device::N), vec![0.0; step::N]);
@@ -219,7 +215,7 @@ fn grown<'py>(
     peer: Column<i32>,
     flow: Column<f64>,
     first: Option<u32>,
-) -> PyResult<Bound<'py, PyArray1<i32>>> {
+) -> PyResult<Array1<'py, i32>> {
     let (start, peer, flow) = (ids(start.0)?, ids(peer.0)?, flow.0);
     let n = start.len().saturating_sub(1);
     let rises = start.first() == Some(&0) && start.is_sorted();
@@ -230,7 +226,7 @@ fn grown<'py>(
     }
     not_negative("flow", &flow).map_err(wrong)?;
     let order = py.detach(|| order::grown(&start, &peer, &flow, first));
-    Ok(PyArray1::from_iter(py, order.into_iter().map(|u| u as i32)))
+    Ok(to_ints(py, &order))
 }
 
 /// Add what this file defines to the module.

@@ -1,10 +1,9 @@
 //! `pilot_makespan` for Python.
 
-use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Rows, table_of, wrong};
+use super::arrays::{Array2, Rows, table_of, wrong};
 use super::instance::Columns;
 use super::pilot::record_of;
 use super::scheduling::Tasks;
@@ -20,8 +19,7 @@ use crate::table::Table;
 #[pyclass(frozen, module = "streamsim._core")]
 struct PilotMakespanWeights(Network);
 
-type Scheduled<'py> =
-    (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
+type Scheduled<'py> = (Array2<'py, i32>, Array2<'py, f64>, Array2<'py, f64>);
 
 #[pymethods]
 impl PilotMakespanWeights {
@@ -45,7 +43,7 @@ impl PilotMakespanWeights {
 
     /// Devices [S, N] by step; devices, starts and finishes of tasks, [S, N] each; and inputs by
     /// column, if they are `recorded`.
-    #[allow(clippy::too_many_arguments, clippy::type_complexity)]
+    #[allow(clippy::too_many_arguments)]
     fn rollouts<'py>(
         &self,
         py: Python<'py>,
@@ -55,7 +53,7 @@ impl PilotMakespanWeights {
         fixed: Rows<i32>,
         uniform: Rows<f32>,
         recorded: bool,
-    ) -> PyResult<(Bound<'py, PyArray2<i32>>, Scheduled<'py>, Bound<'py, PyDict>)> {
+    ) -> PyResult<(Array2<'py, i32>, Scheduled<'py>, Bound<'py, PyDict>)> {
         let (tasks, fixed, uniform) = (&tasks.get().0, fixed.0, uniform.0);
         let (features, before) = (read_features(features, tasks)?, read_previous(before, tasks)?);
         let (s, n, d) = (fixed.rows(), tasks.n_tasks(), tasks.n_devices());
@@ -74,7 +72,7 @@ impl PilotMakespanWeights {
         let place = table_of(py, Table::new(place.collect(), s, n))?;
         let times = |of: fn(&scheduling::ListSchedule) -> &[f64]| {
             let cells: Vec<f64> = found.schedules.iter().flat_map(of).copied().collect();
-            cells.into_pyarray(py).reshape([s, n])
+            table_of(py, Table::new(cells, s, n))
         };
         let scheduled = (place, times(|each| &each.start)?, times(|each| &each.finish)?);
         let shape = [s, n, d, device::N, step::N];

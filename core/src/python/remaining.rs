@@ -13,6 +13,9 @@ pub struct Remaining {
 }
 
 impl Remaining {
+    /// No limit but Ctrl-C.
+    pub const ENDLESS: Self = Self { seconds: None, evaluations: None, clock: None };
+
     /// This number of evaluations, or fewer if fewer remain.
     pub fn at_most(&self, evaluations: u64) -> u64 {
         self.evaluations.map_or(evaluations, |remaining| remaining.min(evaluations))

@@ -1,19 +1,15 @@
 //! `scheduling` for Python.
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
-use super::arrays::{Column, Rows, ids, ids_or_none, wrong};
-use super::flow::to_ints;
+use super::arrays::{Array1, Array2, Column, Rows, ids, ids_or_none, table_of, to_ints, wrong};
 use super::instance::Columns;
 use crate::instance::{Id, NONE};
 use crate::scheduling::{self, Inserter, Rule};
 use crate::table::Table;
 
-type Ints<'py> = Bound<'py, PyArray1<i32>>;
-type Floats<'py> = Bound<'py, PyArray1<f64>>;
-type FloatRows<'py> = Bound<'py, PyArray2<f64>>;
-type Arrays<'py> = (Ints<'py>, Floats<'py>, Floats<'py>);
+type Arrays<'py> = (Array1<'py, i32>, Array1<'py, f64>, Array1<'py, f64>);
 
 /// The core's copy of the tasks of a pass.
 #[pyclass(frozen, module = "streamsim._core")]
@@ -91,10 +87,7 @@ impl Rules {
 
 /// `n` indices below `end`, or `NONE`.
 fn indices_or_none(name: &str, found: Column<i32>, n: usize, end: usize) -> PyResult<Vec<Id>> {
-    let indices = ids_or_none(&found.0);
-    if indices.len() != n {
-        return Err(wrong(format!("{name} has {} elements, not {n}", indices.len())));
-    }
+    let indices = ids_or_none(&found.of(name, n)?);
     match indices.iter().find(|&&index| index != NONE && index as usize >= end) {
         Some(index) => Err(wrong(format!("{name}: {index} is not below {end}"))),
         None => Ok(indices),
@@ -126,35 +119,30 @@ fn arrays(py: Python<'_>, schedule: scheduling::ListSchedule) -> Arrays<'_> {
     (place, schedule.start.into_pyarray(py), schedule.finish.into_pyarray(py))
 }
 
-fn rows(py: Python<'_>, table: Table) -> PyResult<FloatRows<'_>> {
-    let shape = [table.rows(), table.columns()];
-    table.into_cells().into_pyarray(py).reshape(shape)
-}
-
 /// Time before the end of the pass, by mean work and transfers.
 #[pyfunction]
-fn upward<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Floats<'py> {
+fn upward<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Array1<'py, f64> {
     scheduling::upward(&tasks.get().0).into_pyarray(py)
 }
 
 /// Time after the begin of the pass, by mean work and transfers.
 #[pyfunction]
-fn downward<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Floats<'py> {
+fn downward<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Array1<'py, f64> {
     scheduling::downward(&tasks.get().0).into_pyarray(py)
 }
 
 /// Optimistic cost table.
 #[pyfunction]
-fn optimistic_costs<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> PyResult<FloatRows<'py>> {
+fn optimistic_costs<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> PyResult<Array2<'py, f64>> {
     let tasks = &tasks.get().0;
-    rows(py, py.detach(|| scheduling::optimistic_costs(tasks)))
+    table_of(py, py.detach(|| scheduling::optimistic_costs(tasks)))
 }
 
 /// Least seconds from the end of every task, on each device, to the end of the pass.
 #[pyfunction]
-fn least_after<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> PyResult<FloatRows<'py>> {
+fn least_after<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> PyResult<Array2<'py, f64>> {
     let tasks = &tasks.get().0;
-    rows(py, py.detach(|| scheduling::least_after(tasks)))
+    table_of(py, py.detach(|| scheduling::least_after(tasks)))
 }
 
 /// Latency and seconds per byte of the mean pair of devices.
@@ -165,7 +153,7 @@ fn mean_transfer(tasks: &Bound<'_, Tasks>) -> (f64, f64) {
 
 /// Mean seconds of every task over its devices.
 #[pyfunction]
-fn mean_work<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Floats<'py> {
+fn mean_work<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Array1<'py, f64> {
     tasks.get().0.mean_work().into_pyarray(py)
 }
 
@@ -175,7 +163,7 @@ fn by_rank<'py>(
     py: Python<'py>,
     tasks: &Bound<'py, Tasks>,
     rank: Column<f64>,
-) -> PyResult<Ints<'py>> {
+) -> PyResult<Array1<'py, i32>> {
     let tasks = &tasks.get().0;
     let rank = rank.of("rank", tasks.n_tasks())?;
     Ok(to_ints(py, &py.detach(|| scheduling::by_rank(tasks, &rank))))
@@ -232,7 +220,7 @@ fn latest_starts<'py>(
     py: Python<'py>,
     tasks: &Bound<'py, Tasks>,
     schedule: Scheduled,
-) -> PyResult<Floats<'py>> {
+) -> PyResult<Array1<'py, f64>> {
     let tasks = &tasks.get().0;
     let schedule = schedule.complete(tasks)?;
     Ok(py.detach(|| scheduling::latest_starts(tasks, &schedule)).into_pyarray(py))

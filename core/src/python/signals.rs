@@ -1,11 +1,10 @@
 //! Ctrl-C during calls that release the GIL.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyo3::prelude::*;
 
-/// Time between two looks.
-const EVERY: Duration = Duration::from_millis(50);
+use crate::watch::BETWEEN_QUESTIONS;
 
 /// Looks now and then whether Ctrl-C was pressed.
 pub struct Signals(Instant);
@@ -17,7 +16,7 @@ impl Signals {
 
     /// KeyboardInterrupt if Ctrl-C was pressed.
     pub fn poll(&mut self) -> PyResult<()> {
-        if self.0.elapsed() < EVERY {
+        if self.0.elapsed().as_secs_f64() < BETWEEN_QUESTIONS {
             return Ok(());
         }
         self.0 = Instant::now();

@@ -1,9 +1,9 @@
 //! `steady` for Python.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
-use super::arrays::{Column, Rows};
+use super::arrays::{Array1, Column, Rows};
 use super::instance::Problem;
 use crate::equation::n_resources;
 use crate::steady;
@@ -14,7 +14,7 @@ fn throughput<'py>(
     py: Python<'py>,
     problem: &Bound<'py, Problem>,
     placements: Rows<i32>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Array1<'py, f64>> {
     let instance = &problem.get().0;
     let placements = placements.placements(instance)?;
     Ok(py.detach(|| steady::throughput(instance, &placements)).into_pyarray(py))
@@ -34,7 +34,7 @@ fn full_rate_loads<'py>(
     py: Python<'py>,
     problem: &Bound<'py, Problem>,
     placement: Column<i32>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Array1<'py, f64>> {
     let instance = &problem.get().0;
     let placement = placement.placement(instance)?;
     let mut loads = vec![0.0; n_resources(instance.n_devices())];
