@@ -11,3 +11,10 @@ Indices = NDArray[np.uint32]  # unsigned, so that no access checks for a negativ
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Records = NDArray[np.void]
+
+
+class WithCoreCopy:
+    """Columns that keep the core's copy of them, which pickles leave out."""
+
+    def __getstate__(self) -> None:
+        """Nothing beside the columns."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim import _core
-from streamsim.arrays import Bools, Floats, Ints
+from streamsim.arrays import Bools, Floats, Ints, WithCoreCopy
 from streamsim.equation import NO_ROOM, OVERFULL, pressures
 from streamsim.flow import Flow, flow_of
 from streamsim.platform import Platform, floats, platform_of
@@ -75,7 +75,7 @@ class _InstanceColumns(NamedTuple):
     gap: float  # link seconds per remote tuple (g)
 
 
-class Instance(_InstanceColumns):
+class Instance(WithCoreCopy, _InstanceColumns):
     """A stream graph on a cluster, as arrays: N operators, M streams, D devices, C types.
 
     Operators and devices keep the caller's order; streams have the order of `streamsim.flow.Flow`,
@@ -89,9 +89,6 @@ class Instance(_InstanceColumns):
     def core(self) -> _core.Problem:
         """The core's copy of the arrays, made and checked at the first use."""
         return _core.Problem(self)
-
-    def __getstate__(self) -> None:
-        """Leave the core's copy out of pickles."""
 
     @property
     def n_operators(self) -> int:

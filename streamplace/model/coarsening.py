@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from streamsim import _core
+from streamsim.arrays import WithCoreCopy
 from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.loads import limits_subtasks
 from streamsim.platform import Platform
@@ -44,7 +45,7 @@ class _LevelColumns(NamedTuple):
     plain: bool  # whether only devices and links limit
 
 
-class Level(_LevelColumns):
+class Level(WithCoreCopy, _LevelColumns):
     """Units and the streams between them (U units, E pairs seen from both ends, D devices).
 
     The neighbours of unit u are the entries ``start[u]`` to ``start[u + 1]``.
@@ -54,9 +55,6 @@ class Level(_LevelColumns):
     def compiled(self) -> _core.Level:
         """The core's copy of the arrays, made and checked at the first use."""
         return _core.Level(self)
-
-    def __getstate__(self) -> None:
-        """Leave the core's copy out of pickles."""
 
     @property
     def n_units(self) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim import _core
+from streamsim.arrays import WithCoreCopy
 from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.model.arrays import Floats, Ints
@@ -39,16 +40,13 @@ class _TasksColumns(NamedTuple):
     room: Floats  # [D] bytes
 
 
-class Tasks(_TasksColumns):
+class Tasks(WithCoreCopy, _TasksColumns):
     """N tasks, E streams between them, D devices, K cores, U units of tasks that stay together."""
 
     @cached_property
     def core(self) -> _core.Tasks:
         """The core's copy of the arrays, made and checked at the first use."""
         return _core.Tasks(self)
-
-    def __getstate__(self) -> None:
-        """Leave the core's copy out of pickles."""
 
     @property
     def n_tasks(self) -> int:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamsim import _core
-from streamsim.arrays import Floats, Ints, Records
+from streamsim.arrays import Floats, Ints, Records, WithCoreCopy
 
 
 class _PassColumns(NamedTuple):
@@ -22,7 +22,7 @@ class _PassColumns(NamedTuple):
     overhead_per_byte: float  # seconds per byte, at each end
 
 
-class Pass(_PassColumns):
+class Pass(WithCoreCopy, _PassColumns):
     """One pass, as arrays: N operators, M streams, D devices, C types.
 
     Operators, devices and streams have the order of `Instance`. Streams out of one operator are
@@ -33,9 +33,6 @@ class Pass(_PassColumns):
     def core(self) -> _core.Pass:
         """The core's copy of the arrays, made and checked at the first use."""
         return _core.Pass(self)
-
-    def __getstate__(self) -> None:
-        """Leave the core's copy out of pickles."""
 
     @property
     def n_operators(self) -> int:

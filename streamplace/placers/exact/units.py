@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim import _core
+from streamsim.arrays import WithCoreCopy
 from streamsim.equation import link_loads
 from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.platform import Platform
@@ -34,7 +35,7 @@ class _UnitsColumns(NamedTuple):
     room: Floats  # [D] bytes
 
 
-class Units(_UnitsColumns):
+class Units(WithCoreCopy, _UnitsColumns):
     """Units to place (U), the merged streams between them (E), and the devices (D).
 
     All loads are those of the full rate, as fractions of a capacity.
@@ -44,9 +45,6 @@ class Units(_UnitsColumns):
     def compiled(self) -> _core.Units:
         """The core's copy of the arrays, made and checked at the first use."""
         return _core.Units(self)
-
-    def __getstate__(self) -> None:
-        """Leave the core's copy out of pickles."""
 
     @property
     def n_units(self) -> int:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim import _core
+from streamsim.arrays import WithCoreCopy
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, Row, empty_record, weights_of
 from streamplace.learn.model_weights import LinearMap
@@ -55,16 +56,13 @@ class _NetworkColumns(NamedTuple):
     out: Row  # [H]
 
 
-class PilotNetwork(_NetworkColumns):
+class PilotNetwork(WithCoreCopy, _NetworkColumns):
     """All weights, matrices as [in, out]."""
 
     @cached_property
     def core(self) -> _core.PilotWeights:
         """The core's copy of the weights, made and checked at the first use."""
         return _core.PilotWeights(self)
-
-    def __getstate__(self) -> None:
-        """Leave the core's copy out of pickles."""
 
 
 class PilotHeads(NamedTuple):

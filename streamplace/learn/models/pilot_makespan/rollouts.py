@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from streamsim import _core
+from streamsim.arrays import WithCoreCopy
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, Row, empty_record
 from streamplace.learn.model_weights import LinearMap
@@ -39,16 +40,13 @@ class _MakespanColumns(NamedTuple):
     skip: Row  # k [F]
 
 
-class PilotMakespanNetwork(_MakespanColumns):
+class PilotMakespanNetwork(WithCoreCopy, _MakespanColumns):
     """All weights, matrices as [in, out]."""
 
     @cached_property
     def core(self) -> _core.PilotMakespanWeights:
         """The core's copy of the weights, made and checked at the first use."""
         return _core.PilotMakespanWeights(self)
-
-    def __getstate__(self) -> None:
-        """Leave the core's copy out of pickles."""
 
 
 def maps_of(width: int) -> dict[str, LinearMap]:
