@@ -133,7 +133,7 @@ class Team:
     def __init__(self, problem: Problem, objective: Objective, seed: int, budget: Budget) -> None:
         self.problem, self.objective, self.budget = problem, objective, budget
         self._seed = seed
-        self._start, self._meter = now(), Meter(budget, 0)
+        self._start, self._meter = now(), Meter(budget)
         self._best: Result | None = None
         self._bound: float | None = None
         self._settled: Placement | None = None

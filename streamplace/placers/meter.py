@@ -22,10 +22,13 @@ class Remaining(NamedTuple):
     clock: Callable[[], float] | None = None
 
 
+ENDLESS = Remaining()
+
+
 class Meter:
     """Count evaluations and read the clock, which does not end the ``least`` evaluations."""
 
-    def __init__(self, budget: Budget, least: int) -> None:
+    def __init__(self, budget: Budget, least: int = 0) -> None:
         self._budget, self._least = budget, least
         self._start = now()
         self.spent = 0  # evaluations so far

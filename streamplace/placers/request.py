@@ -93,7 +93,7 @@ class PlacementRequest:
         subtasks = int(problem.graph.operators.parallelism.sum())
         is_able = problem.graph.operators.parallel and subtasks <= MOST_SUBTASKS
         is_short = judge.is_share and judge.usual and result.value < 1 / CLEARLY_BETTER
-        part = Meter(self.budget, 0).part(SHARE_OF_SUBTASKS)
+        part = Meter(self.budget).part(SHARE_OF_SUBTASKS)
         if self.subtasks or not (is_able and is_short) or part is None:
             return None
         try:

@@ -113,7 +113,7 @@ def _planned(
     ``known`` are machines that carry the rate, for a search that finds none.
     """
     problem = PlanProblem.of(graph, machines, settings)
-    meter = Meter(settings.budget, 0)
+    meter = Meter(settings.budget)
     useful = problem.with_useful_offers()
     bound = _bound(problem, meter)
     if known is not None:
@@ -266,7 +266,7 @@ def _with_fewer_machines(
     """
     if problem.cluster is not None or meter.late:
         return packed, ()
-    offers, rest = problem.catalogue.offers, Meter(meter.some(1.0), 0)
+    offers, rest = problem.catalogue.offers, Meter(meter.some(1.0))
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
     while True:
         counts = packed.counts(len(offers))

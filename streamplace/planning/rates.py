@@ -224,7 +224,7 @@ def packed_at(
     problem: PlanProblem, meter: Meter | None = None, counts: tuple[int, ...] | None = None
 ) -> PackedMachines | None:
     """Pack the operators of a problem onto machines without minimising the cost."""
-    meter = meter or Meter(Budget(), 0)  # so that it succeeds, or not, whatever the clock says
+    meter = meter or Meter(Budget())  # so that it succeeds, or not, whatever the clock says
     numbers = counts or _several(problem)
     if numbers is None:
         return None

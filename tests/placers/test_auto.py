@@ -26,7 +26,7 @@ from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
-UNLIMITED = Meter(Budget(), 0)
+UNLIMITED = Meter(Budget())
 AUTO = PLACERS["auto"]
 placed = partial(placed_by, "auto")
 PORTFOLIO = ("single", "metis-oracle", "fuser-oracle", "metis")

@@ -280,7 +280,7 @@ def test_the_clock_ends_a_climb_between_its_moves():
 def test_tries_that_use_more_nodes_than_there_are_end_quietly(nodes):
     """Each takes one more than it is given."""
     units = units_of(layered(40))
-    prover = Prover(units, np.zeros(units.n_units, np.int32), Meter(Budget(), 0), 0, 1)
+    prover = Prover(units, np.zeros(units.n_units, np.int32), Meter(Budget()), 0, 1)
     least = prover.least
     prover.close(nodes)
     assert least <= prover.least <= prover.peak

@@ -50,14 +50,14 @@ def anneal(
         from streamplace.placers.anneal.makespan import MOST_TASKS, reschedule, shortest
 
         if problem.n_operators > MOST_TASKS:
-            return reschedule(problem, objective, start, seed, Meter(budget, 0))
-        return shortest(problem, objective, start, seed, Meter(budget, 0))
+            return reschedule(problem, objective, start, seed, Meter(budget))
+        return shortest(problem, objective, start, seed, Meter(budget))
     if objective.usual_kind != "rate":
         from streamplace.placers.anneal.generic import best_by
 
         return best_by(problem, objective, start, seed, budget)
     from streamplace.placers.anneal.throughput import maximise
 
-    meter = Meter(budget, 0)
+    meter = Meter(budget)
     start = start or metis_to_begin_with(problem, objective, seed, budget, meter)
     return maximise(problem, start, seed, meter)

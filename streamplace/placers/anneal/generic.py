@@ -114,7 +114,7 @@ def best_by(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, budget: Budget
 ) -> Found:
     """Search for the best placement by any objective, under any conditions."""
-    meter = Meter(budget, 0)
+    meter = Meter(budget)
     condition = rate_to_sustain(objective)
     if condition is not None:
         with _by_another_objective():

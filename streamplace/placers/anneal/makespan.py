@@ -306,7 +306,7 @@ def _improved(stages: Stages, plan: PassPlan, seed: int, meter: Meter) -> Iterat
         for i, (stage, part) in enumerate(zip(stages.stages, parts, strict=True)):
             if meter.over:
                 break
-            part_meter = Meter(meter.up_to(moves), 0)
+            part_meter = Meter(meter.up_to(moves))
             parts[i] = _search_stage(stage, part, moves == FIRST_ROUND, seed, part_meter)
             meter.spend(part_meter.spent)
         yield _whole(stages, parts, len(plan.order))

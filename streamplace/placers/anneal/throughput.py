@@ -107,7 +107,7 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
 
     with handing_on(best):
         while True:
-            part = Meter(meter.up_to(size), 0)
+            part = Meter(meter.up_to(size))
             level = finest_level(problem, times)
             lower = with_lower_peak(level, place, seed, part, bound * (1 + MET))
             meter.spend(part.spent)

@@ -43,6 +43,6 @@ def exact(
     from streamplace.placers.exact.throughput import prove_throughput, settled
     from streamplace.placers.meter import Meter
 
-    meter = Meter(budget, 0)
+    meter = Meter(budget)
     found = prove_throughput(problem, objective, start, seed, meter, workers)
     return settled(problem, objective, found, seed, None if meter.late else meter.part(1.0))

@@ -15,7 +15,7 @@ from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.units import Units, units_of
 from streamplace.placers.incumbent import Incumbent, handing_on
-from streamplace.placers.meter import Meter, Remaining
+from streamplace.placers.meter import ENDLESS, Meter, Remaining
 from streamplace.placers.registry import Budget, Found, Placer
 from streamplace.placers.stopwatch import now
 
@@ -86,7 +86,7 @@ def judge_all(units: Units, meter: Meter, judge: Callable[[Ints], object]) -> bo
     listing = _core.Listing(units.compiled)
     together = BATCH if meter.seconds is None else 1
     while not listing.is_over:
-        batch = listing.proceed(BATCH, STEPS, meter.remaining if meter.spent else Remaining())
+        batch = listing.proceed(BATCH, STEPS, meter.remaining if meter.spent else ENDLESS)
         while len(batch):
             size = meter.chunk(min(len(batch), together))
             if not size:
@@ -108,7 +108,7 @@ def legal_placements(units: Units) -> Iterator[Ints]:
     """
     listing = _core.Listing(units.compiled)
     while not listing.is_over:
-        yield listing.proceed(BATCH, STEPS, Remaining())
+        yield listing.proceed(BATCH, STEPS, ENDLESS)
 
 
 def are_few(units: Units, most: int, seconds: float | None = None) -> bool:

@@ -51,7 +51,7 @@ from streamplace.placers.exact.cpsat import (
     solve_model,
 )
 from streamplace.placers.incumbent import Incumbent, SearchInterrupt, handing_on
-from streamplace.placers.meter import Meter, Remaining
+from streamplace.placers.meter import ENDLESS, Meter, Remaining
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.scheduled import planned_order
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule
@@ -87,7 +87,6 @@ FIRST_BOOLEANS = 500
 """Most Booleans of a model in the first round; more take too long to build. Grows alike."""
 ANY = -1
 """Stands for the device of a missing cut task."""
-ENDLESS = Remaining()
 
 
 def prove_shortest(
@@ -99,7 +98,7 @@ def prove_shortest(
     workers: int,
 ) -> Found:
     """Return the best schedule found, and a lower bound of the makespan."""
-    proof = Proof(problem, objective, start, seed, Meter(budget, 0))
+    proof = Proof(problem, objective, start, seed, Meter(budget))
     proof.search(QUICK_SECONDS, QUICK_EVALUATIONS, 1.0)
     with handing_on(proof.found):
         if not (proof.by_stages(workers) or proof.by_windows()):
@@ -367,7 +366,7 @@ class StageBounds:
 
     def search(self, plans: list[PassPlan], moves: int, seed: int, meter: Meter) -> None:
         """Anneal from some plans."""
-        stage_meter = Meter(meter.up_to(moves), 0)
+        stage_meter = Meter(meter.up_to(moves))
         annealing = anneal_plans(self._tasks, plans, self._after, self.low, seed, stage_meter)
         meter.spend(stage_meter.spent)
         if annealing.best < self.high:

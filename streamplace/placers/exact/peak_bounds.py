@@ -26,7 +26,7 @@ from streamsim.equation import link_loads
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs
 from streamplace.placers.exact.units import Units
-from streamplace.placers.meter import Remaining
+from streamplace.placers.meter import ENDLESS, Remaining
 
 MOST_STATES = 200_000
 """Most states of a packing."""
@@ -99,7 +99,6 @@ class Patterns(NamedTuple):
     total: float  # work of all units
 
 
-ENDLESS = Remaining()
 NOTHING = np.zeros(0, np.int64)
 NO_PATTERNS = Patterns(NOTHING, np.zeros(0), NOTHING, NOTHING, 0, 0.0)
 

@@ -78,7 +78,7 @@ def prove(
     start: tuple[Placement, ...] = (),
 ) -> Found:
     """Best placement and bound, whatever the load of the fullest resource."""
-    return prove_throughput(problem, objective, start, seed, Meter(budget, 0), 1)
+    return prove_throughput(problem, objective, start, seed, Meter(budget), 1)
 
 
 PROOF = Placer("exact", "The proof of `exact` alone.", prove)
@@ -96,11 +96,11 @@ def settled(
     if budget is None or not objective.usual:
         return found
     if objective.value(problem, found.placement) < 1:
-        return _with_higher_levels(problem, found, seed, Meter(budget, 0))
+        return _with_higher_levels(problem, found, seed, Meter(budget))
     if problem.n_operators > SMALL:
         return found
     first = found.placement.index[problem.first_operator]
-    prover = Prover(units_of(problem), first, Meter(budget, 0), seed, 1, enough=LEAST_LOAD)
+    prover = Prover(units_of(problem), first, Meter(budget), seed, 1, enough=LEAST_LOAD)
     prover.prove_quickly()
     placement = found.placement
     if not np.array_equal(prover.place, first):
@@ -166,7 +166,7 @@ def _raised(
             if prover.least > aim * (1 + ROUNDING):
                 least = prover.least
         else:
-            part = Meter(meter.some(FIRST_SHARE), 0)
+            part = Meter(meter.some(FIRST_SHARE))
             place = with_lower_peak(level_with(problem, loads), place, seed, part, aim)
             meter.spend(part.spent)
         reached = 1 / max(LEAST_RATE, share_beside(instance, place[problem.unit], held, free))
