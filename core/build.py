@@ -14,7 +14,10 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+if __name__ == "__main__":  # a demo is built where hatchling is not installed
+    BuildHookInterface = object
+else:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 CORE = Path(__file__).resolve().parent
 EXTENSION = CORE.parent / "sim" / "streamsim" / "_core.abi3.so"
