@@ -130,7 +130,7 @@ def problems(count: int, seed: int, own: float) -> Iterator[Problem]:
             skew=float(rng.choice([0, 0.5, 1, 1.5])),
             attributes={"split": split},
         )
-        yield Problem(graph, cluster_of(devices, rng, spread=float(rng.choice([1, 1, 1, 2, 3]))))
+        yield Problem(graph, cluster_of(devices, rng, spread=float(rng.choice([1, 1, 2, 3, 4]))))
 
 
 def main() -> None:

@@ -46,6 +46,7 @@ def train(
     epochs: int | None = None,
     objective: str = "",
     reward: str | Measure = "steady",
+    device: str = "auto",
     seed: int = 0,
     start: FilePath | None = None,
     resume: bool = False,
@@ -83,6 +84,9 @@ def train(
     reward
         Source of rewards: simulation, ``steady`` or ``engine``, real passes on a local ``ray``, or
         a function from a problem and placements [B, N] to the seconds [B] of one pass.
+    device
+        Where torch computes: ``cpu``, ``cuda``, ``cuda:1``, ``mps``, or ``auto`` for a GPU if there
+        is one. On a GPU, results differ within noise.
     seed
         Random seed; results do not depend on the number of cores or workers.
     start

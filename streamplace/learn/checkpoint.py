@@ -82,7 +82,8 @@ def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) ->
     for name, parameter in learner.module.named_parameters():
         if f"adam/step/{name}" in arrays:  # none before the first step
             adam.state[parameter] = {
-                key: torch.from_numpy(arrays[f"adam/{key}/{name}"].copy()) for key in MOMENTS
+                key: torch.from_numpy(arrays[f"adam/{key}/{name}"].copy()).to(parameter.device)
+                for key in MOMENTS
             }
     learner.restore(_under("learner/", arrays))
     return checkpoint.history

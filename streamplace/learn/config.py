@@ -78,6 +78,13 @@ class MemoryConfig(ConstructiveConfig):
     exploration: float = Field(default=256.0, ge=0, le=1e5)
     # decay of the number of random samples, per epoch
     exploration_decay: float = Field(default=0.1, ge=0, le=100)
+    # first epochs in which the best placement known is imitated, and nothing is drawn
+    imitation: int = Field(default=0, ge=0, le=1_000_000)
+    # number of problems that are made anew in every epoch after these, instead of the given ones,
+    # on topologies of theirs; 0: none
+    fresh: int = Field(default=0, ge=0, le=10_000_000)
+    # share of these that have the costs of the family branched
+    fresh_branched: float = Field(default=0.4, ge=0, le=1)
     # number of random samples while no good placement is known; 0 replays the best one instead
     exploration_while_poor: int = Field(default=0, ge=0, le=100_000)
 

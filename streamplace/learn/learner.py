@@ -58,13 +58,8 @@ class Learner(Protocol):
     def module(self) -> "torch.nn.Module":
         """The parameters that are trained."""
 
-    @property
-    def n_problems(self) -> int:
-        """Number of training problems."""
-
-    @property
-    def sizes(self) -> Longs:
-        """Operators of each training problem; batches are made of problems of like sizes."""
+    def sizes(self, epoch: int) -> Longs:
+        """Operators of each problem of an epoch; batches are made of problems of like sizes."""
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Sample and reward these training problems, update their memories, return a loss.

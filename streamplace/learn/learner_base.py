@@ -31,12 +31,12 @@ class RowMemory:
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Arrays to save, of some problems."""
-        return {name: part[rows].numpy().copy() for name, part in self._tensors.items()}
+        return {name: part[rows].cpu().numpy().copy() for name, part in self._tensors.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore arrays that `state` returned."""
         for name, part in self._tensors.items():
-            part[rows] = torch.tensor(state[name])
+            part[rows] = torch.tensor(state[name], device=part.device)
 
 
 class BestRewards(RowMemory):
@@ -98,9 +98,8 @@ class PolicyLearner(ABC, Generic[C]):
         """Number of training problems."""
         return len(self.task.training)
 
-    @property
-    def sizes(self) -> Longs:
-        """Operators of each training problem."""
+    def sizes(self, epoch: int) -> Longs:
+        """Operators of each training problem of an epoch."""
         return np.array([problem.n_operators for problem in self.task.training], np.int64)
 
     def validate(self, rows: Selection = ALL) -> Floats:

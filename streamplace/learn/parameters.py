@@ -35,7 +35,7 @@ class LinearMaps(nn.Module):
 
 def array_of(tensor: Tensor) -> Array:
     """Copy of a tensor's values."""
-    array: Array = tensor.detach().numpy().copy()
+    array: Array = tensor.detach().cpu().numpy().copy()
     return array
 
 
@@ -71,6 +71,13 @@ def normal(rows: int, columns: int) -> torch.nn.Parameter:
     if torch.get_default_device().type == "meta":
         return torch.nn.Parameter(torch.empty(rows, columns))
     return torch.nn.Parameter(torch.randn(rows, columns) / columns**0.5)
+
+
+def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """State and cell of an LSTM from the sum of all inputs of its gates [..., 4W]."""
+    i, f, o, g = gates.chunk(4, dim=-1)
+    cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * cell.tanh(), cell
 
 
 def fill(module: torch.nn.Module, arrays: Mapping[str, Array], where: str) -> None:

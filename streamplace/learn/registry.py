@@ -29,6 +29,7 @@ class LearningTask:
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
     seed: int  # below 2^64
+    device: str = "cpu"  # of torch
     threads: int = 1  # threads that may study problems at the same time
     objective: str = "throughput"  # objective by name
     # Reward of sampled placements: a simulation, ``steady`` or ``engine``, or a function that

@@ -136,10 +136,11 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def thread_workers(learner: Learner) -> Iterator[ThreadWorkers]:
-    """Start a thread per core, in each of which torch uses one."""
+    """Start a thread per core, in each of which torch uses one; on a GPU, one thread computes."""
+    on_cpu = next(learner.module.parameters()).device.type == "cpu"
     with one_thread():
         cores = available_cores()
-        if cores < 2:
+        if cores < 2 or not on_cpu:
             yield ThreadWorkers(learner, map)
             return
         with ThreadPoolExecutor(cores, "shard", torch.set_num_threads, (1,)) as pool:

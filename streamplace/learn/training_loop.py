@@ -16,6 +16,7 @@ from streamplace.io.files import write_text
 from streamplace.io.weights import Weights, write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import Preset, TrainingConfig
+from streamplace.learn.device import is_out_of_memory
 from streamplace.learn.history import BEST, Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
@@ -33,7 +34,9 @@ def built(model: LearnedModel, task: LearningTask, preset: Preset) -> Learner:
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(task.seed)
         with importing("learn"):
-            return model.learner(task, preset.model)
+            learner = model.learner(task, preset.model)
+        learner.module.to(task.device)
+        return learner
 
 
 def begin_from(learner: Learner, weights: Weights, where: str) -> None:
@@ -72,7 +75,6 @@ class TrainingLoop:
         self._seed: int = settings["seed"]
         self._validation = dealt(np.arange(validation), config.shards)
         self.history = History()
-        self.n_steps = -(-learner.n_problems // config.batch)
         self._adam = torch.optim.Adam(learner.module.parameters(), config.learning_rate, fused=True)
 
     def run(self, watcher: Watcher | None, resume: Checkpoint | None = None) -> History:
@@ -82,7 +84,7 @@ class TrainingLoop:
         """
         self._begin(resume)
         if watcher is not None:
-            watcher.begin(self.history, self.config.epochs, self.n_steps)
+            watcher.begin(self.history, self.config.epochs, self._n_steps(0))
         try:
             config, history = self.config, self.history
             while len(history.epochs) < config.epochs and not history.stalled(config.patience):
@@ -110,9 +112,11 @@ class TrainingLoop:
         number = len(self.history.epochs)
         config = self.config
         report = StepReport(0, 0.0, 0.0, 0.0)
-        loss = norm = 0.0
-        for step, rows in enumerate(batches(self.learner.sizes, config.batch, self._seed, number)):
-            step_report, step_loss, step_norm = self._step(number, step, rows)
+        loss = norm = rate = 0.0
+        sizes, steps = self.learner.sizes(number), self._n_steps(number)
+        for step, rows in enumerate(batches(sizes, config.batch, self._seed, number)):
+            rate = self._rate(number + step / steps)
+            step_report, step_loss, step_norm = self._step(number, step, rows, rate)
             report, loss, norm = report + step_report, loss + step_loss, norm + step_norm
             if watcher is not None:
                 watcher.step(number + 1, step_report)
@@ -123,9 +127,9 @@ class TrainingLoop:
             reward=mean.reward,
             best=mean.best,
             entropy=mean.entropy,
-            loss=loss / self.n_steps,
-            gradient=norm / self.n_steps,
-            learning_rate=self._rate(number, self.n_steps - 1),
+            loss=loss / steps,
+            gradient=norm / steps,
+            learning_rate=rate,
             validation=float(values.mean()) if len(values) else None,
             seconds=time.perf_counter() - start,
         )
@@ -142,10 +146,21 @@ class TrainingLoop:
         write_checkpoint(checkpoint, self._folder)
         write_text(self._folder / "history.jsonl", self.history.lines())
 
-    def _step(self, epoch: int, step: int, rows: Longs) -> tuple[StepReport, float, float]:
+    def _step(
+        self, epoch: int, step: int, rows: Longs, rate: float
+    ) -> tuple[StepReport, float, float]:
         """One step of Adam; its report, and the loss and the gradient's norm."""
         parts = shards(rows, self.config.shards, self._seed, epoch, step)
-        gradient, n = self._gradient_workers.gradient(parts), len(rows)
+        try:
+            gradient, n = self._gradient_workers.gradient(parts), len(rows)
+        except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise SettingError(
+                    f"a batch of {len(rows)} problems in {len(parts)} shards does not fit into the "
+                    "memory of the device; lower batch or raise shards in the table [training] of "
+                    "--config, and train into another folder"
+                ) from None
+            raise
         norms = [torch.linalg.vector_norm(t) for t in gradient.tensors if t is not None]
         loss, norm = gradient.loss / n, float(torch.linalg.vector_norm(torch.stack(norms))) / n
         if not math.isfinite(norm + loss):
@@ -160,13 +175,17 @@ class TrainingLoop:
                 tensor = (tensor if scale == 1 else tensor * scale).contiguous()
             parameter.grad = tensor
         for group in self._adam.param_groups:
-            group["lr"] = self._rate(epoch, step)
+            group["lr"] = rate
         self._adam.step()
         return gradient.report, loss, norm
 
-    def _rate(self, epoch: int, step: int) -> float:
+    def _n_steps(self, epoch: int) -> int:
+        return -(-len(self.learner.sizes(epoch)) // self.config.batch)
+
+    def _rate(self, epochs: float) -> float:
+        """Learning rate after so many epochs."""
         config = self.config
-        done = (epoch * self.n_steps + step) / max(1, config.epochs * self.n_steps - 1)
+        done = epochs / config.epochs
         share = 1 - done if config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * done))
         span = config.learning_rate - config.final_learning_rate
         return config.final_learning_rate + span * share

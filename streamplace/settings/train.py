@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PRESET
 from streamplace.settings.convert import Whole, in_tuple
-from streamplace.settings.option import HOW_LONG, option
+from streamplace.settings.option import HOW_LONG, WHERE, option
 from streamplace.settings.searches import AtRates, OfDataSet
 from streamplace.settings.shared import OnDevices
 
@@ -34,6 +34,12 @@ class TrainSettings(AtRates, OfDataSet, OnDevices):
         "How placements are evaluated: steady simulates the steady state, engine simulates queues "
         "and is slower, ray measures real passes on a local Ray (for makespan; seconds each).",
         default="steady",
+    )
+    device: str = option(
+        "--device NAME",
+        "Where torch computes: cpu, cuda, cuda:1, mps, or auto for a GPU if there is one.",
+        WHERE,
+        default="auto",
     )
     seed: Annotated[tuple[Whole, ...], BeforeValidator(in_tuple)] = option(
         "--seed N…",

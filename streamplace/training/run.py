@@ -44,6 +44,8 @@ from streamplace.training.solutions import Solver, Track
 from streamplace.training.trained import PICTURE, Trained, write_picture
 
 if TYPE_CHECKING:
+    import torch
+
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.shards import GradientWorkers
 
@@ -196,7 +198,9 @@ class TrainingRun:
             **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
             **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
         }
-        return cls(request, model, start, preset, training, validation, fixed)
+        run = cls(request, model, start, preset, training, validation, fixed)
+        LOG.info("training on %s", run.device)
+        return run
 
     def checkpoint(self) -> "Checkpoint | None":
         """Return the checkpoint to resume; no run is overwritten, none mixed with another."""
@@ -265,6 +269,15 @@ class TrainingRun:
         )
 
     @property
+    def device(self) -> "torch.device":
+        """Device that torch computes on; workers of Ray compute on CPUs."""
+        from streamplace.learn.device import named_device
+
+        return named_device(
+            self.request.settings.device if self.request.settings.on is None else "cpu"
+        )
+
+    @property
     def trained_on(self) -> str:
         """What the model is trained on, in words."""
         return counted(len(self.training) // max(1, len(self.request.settings.rate)), "graph")
@@ -292,6 +305,7 @@ class TrainingRun:
             training=self.training,
             validation=self.validation,
             seed=self.request.seed % 2**64,  # torch accepts no larger ones
+            device=str(self.device),
             threads=available_cores() if settings.on is None else 1,
             objective=self.request.objective,
             reward=reward,

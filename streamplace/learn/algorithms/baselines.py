@@ -44,8 +44,8 @@ class MovingAverage(RowMemory):
     [0.25, 0.25, 0.3]
     """
 
-    def __init__(self, problems: int) -> None:
-        self._values = torch.full((problems,), UNSEEN, dtype=torch.float64)
+    def __init__(self, problems: int, device: torch.device | str = "cpu") -> None:
+        self._values = torch.full((problems,), UNSEEN, dtype=torch.float64, device=device)
         super().__init__({"average": self._values})
 
     def of(self, rows: Tensor) -> Baseline:

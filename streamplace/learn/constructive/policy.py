@@ -1,68 +1,89 @@
-"""Policies that build placements: their contract with the learner, and placing by trained ones.
+"""Policies that build placements: their contract, and placing by trained ones.
 
-Shapes: G problems of a batch, S samples of each, N operators of one problem.
+A policy is a module of torch that is called with a batch of problems, and answers with placements
+and how likely they were:
+
+    class Mine(nn.Module):
+        def forward(self, batch, samples, given=None, generator=None) -> Decisions: ...
+
+Shapes: G problems of a batch, S placements of each, N operators of the largest, D devices.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.shards import one_thread
-from streamplace.learn.tensors.draws import children, mixed
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 CLOSED = -1e9
 """Logit of a device that is not open."""
+CELLS = 1 << 12
+"""Most operators that are placed at once, padding included."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Likelihood:
-    """Likelihood of placements."""
+class Decisions(NamedTuple):
+    """Placements of a batch, and their likelihood, with gradients."""
 
+    placements: Tensor  # [G, S, N]; some may break constraints and need repair
     log_probability: Tensor  # [G, S] of the whole placement
     entropy: Tensor  # [G, S] mean entropy of its decisions, in nats
+    weights: Tensor | None = None  # [S] in the loss; None: all placements count the same
+
+    @classmethod
+    def of(
+        cls, placements: Tensor, each: Iterable[tuple[Tensor, Tensor]], decisions: Tensor
+    ) -> Self:
+        """Sums over steps, of log-probabilities [G, S, D] and devices [G, S] each.
+
+        Problems have so many decisions [G]; further ones have a single open device.
+        """
+        taken = spread = placements.new_zeros(placements.shape[:2]).float()
+        for log_p, devices in each:
+            taken = taken + log_p.gather(2, devices[..., None]).squeeze(2)
+            spread = spread - (log_p.exp() * log_p).sum(2)
+        return cls(placements, taken, spread / decisions[:, None])
 
 
-class EncodedBatch(Protocol):
-    """Problems that were encoded once, for samples and for likelihoods."""
+def chosen_devices(log_p: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Devices [...] drawn with log-probabilities [..., D], or without a generator the likeliest."""
+    if generator is None:
+        return log_p.argmax(-1)
+    noise = torch.empty_like(log_p).exponential_(generator=generator)
+    return (log_p - noise.log()).argmax(-1)
 
-    @property
-    def order(self) -> Tensor:
-        """Operators [G, N] of each problem in the order of decision; padding comes last."""
 
-    def drawn(self, samples: int, keys: Tensor) -> Tensor:
-        """Placements [G, S, N], drawn by keys [G]; some may break constraints and need repair.
+class Policy(Protocol):
+    """A policy, as a module."""
 
-        Padding is on device 0.
+    def __call__(
+        self,
+        batch: Any,
+        samples: int,
+        given: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Decisions:
+        """Draw so many placements of each problem, without a generator the likeliest.
+
+        Those given [G, R, N] follow them, as they are, with their likelihood.
         """
 
-    def weights(self, samples: int) -> Tensor:
-        """Weights [S] of the samples of a problem in the loss; by default all count the same."""
-        return torch.ones(samples, dtype=torch.float64)
 
-    def likelihood(self, placements: Tensor) -> Likelihood:
-        """Likelihood of placements [G, S, N], with gradients."""
+class Prepared(Protocol):
+    """Problems, prepared once for a policy, on its device; see `env.ProblemTensors`."""
 
+    sizes: Longs  # [P] operators of every problem
 
-class PreparedProblems(Protocol):
-    """Problems, prepared once for a policy."""
-
-    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedBatch:
-        """Encode some of the problems with the present parameters, as in training.
-
-        None of them has more than ``n`` operators; what is random comes from keys [G].
-        """
-
-    def greedy(self, rows: Selection = ALL) -> list[Ints]:
-        """Likeliest placement [N] of some of the problems, legal."""
+    def batch(self, rows: Tensor, generator: torch.Generator | None = None) -> Any:
+        """Some of the problems, as the policy takes them; a generator is given in training."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,30 +112,65 @@ class FeatureScale:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstructivePolicy:
-    """A module, the scale of its features, and what prepares problems for both.
+    """A policy, the scale of its features, and what prepares problems for both.
 
     With trained parameters, it is a `streamplace.learn.registry.Allocator`.
     """
 
-    module: Any
+    module: nn.Module
     scale: FeatureScale
-    prepare: Callable[[Any, Any, Sequence[Problem]], PreparedProblems]
+    prepare: Callable[[Sequence[Problem], torch.device], Prepared]
 
-    def on(self, problems: Sequence[Problem]) -> PreparedProblems:
+    @property
+    def device(self) -> torch.device:
+        """Device that the parameters are on."""
+        return next(self.module.parameters()).device
+
+    def on(self, problems: Sequence[Problem]) -> Prepared:
         """Prepare problems."""
-        return self.prepare(self.module, self.scale, problems)
+        return self.prepare(problems, self.device)
+
+    def greedy(
+        self, problems: Sequence[Problem], prepared: Prepared, rows: Selection = ALL
+    ) -> list[Ints]:
+        """Likeliest placement [N] of some of the problems, legal; those of like sizes together."""
+        numbers = np.arange(len(problems))[rows]
+        placements: dict[int, Ints] = {}
+        for part in (numbers[each] for each in batches_by_size(prepared.sizes[numbers])):
+            with torch.no_grad():
+                batch = prepared.batch(torch.from_numpy(part).to(self.device))
+                placed = self.module(batch, 1).placements[:, 0].cpu().numpy().astype(np.int32)
+            for i, row in zip(part.tolist(), placed, strict=True):
+                placements[i] = problems[i].repaired(row[: problems[i].n_operators])
+        return [placements[i] for i in numbers.tolist()]
 
     def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
         """Place every problem greedily."""
         with one_thread():
-            rows = self.on(problems).greedy()
+            rows = self.greedy(problems, self.on(problems))
         return [p.placement(row) for p, row in zip(problems, rows, strict=True)]
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
         """Legal placements [S, N] of one problem, drawn from the policy."""
-        of_order, of_devices = children(mixed(torch.tensor([seed % 2**63])), 2)
         with one_thread(), torch.no_grad():
-            row = torch.tensor([0])
-            batch = self.on([problem]).encoded(row, problem.n_operators, of_order)
-            drawn = batch.drawn(samples, of_devices)[0]
-        return problem.repaired(drawn.numpy().astype(np.int32))
+            batch = self.on([problem]).batch(torch.tensor([0], device=self.device))
+            drawn = self.module(batch, samples, None, seeded(seed, self.device)).placements[0]
+        return problem.repaired(drawn.cpu().numpy().astype(np.int32))
+
+
+def seeded(seed: int, device: torch.device) -> torch.Generator:
+    """Generator of a seed, on a device."""
+    return torch.Generator(device).manual_seed(seed % 2**63)
+
+
+def batches_by_size(sizes: Longs) -> list[Longs]:
+    """Rows in batches of like sizes, each of at most `CELLS` operators or one problem."""
+    by_size = np.argsort(sizes, kind="stable")
+    batches, start = [], 0
+    while start < len(by_size):
+        end = start + 1
+        while end < len(by_size) and (end + 1 - start) * sizes[by_size[end]] <= CELLS:
+            end += 1
+        batches.append(by_size[start:end])
+        start = end
+    return batches

@@ -4,7 +4,8 @@ With r_s the reward of sample s of a problem, b its baseline and w_s its weight,
 
     Σ_s w_s (r_s - b) log π(p_s) / S  +  entropy bonus
 
-over the S samples of every problem, drawn just now or replayed.
+over the S samples of every problem, drawn just now or replayed. In the first epochs it may imitate
+the best placement known instead, and it may go on with graphs that are made anew in every step.
 """
 
 import math
@@ -18,18 +19,13 @@ from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
 from streamplace.learn.config import ConstructiveConfig, MemoryConfig
-from streamplace.learn.constructive.policy import ConstructivePolicy, EncodedBatch, PreparedProblems
+from streamplace.learn.constructive.memory import EMPTY, PlacementMemory, random_placements
+from streamplace.learn.constructive.policy import ConstructivePolicy, Decisions, Prepared, seeded
+from streamplace.learn.env import Environment, ProblemTensors
+from streamplace.learn.env.fresh import FreshProblems
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.tensors.draws import child, children
-from streamplace.learn.tensors.memory import (
-    EMPTY,
-    Outlines,
-    PlacementMemory,
-    canonical,
-    random_placements,
-)
 from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
 
@@ -58,63 +54,97 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         self.policy = policy
         self._replay = config if isinstance(config, MemoryConfig) else BEST_ONLY
         self._training = policy.on(task.training)
-        self._outlines = Outlines.of(task.training)
-        most = int(self.sizes.max())
-        self.memory = PlacementMemory(self._outlines, self._replay.places, most)
+        self._tensors = (
+            self._training
+            if isinstance(self._training, ProblemTensors)
+            else ProblemTensors(task.training, policy.device)
+        )
+        replay = self._replay
+        self._fresh = (
+            FreshProblems(task.training, replay.fresh, replay.fresh_branched, policy.device)
+            if replay.fresh
+            else None
+        )
+        self.memory = PlacementMemory(self._training.sizes, self._replay.places, policy.device)
         moving = config.baseline == "moving"
-        self._average = MovingAverage(self.n_problems) if moving else None
+        self._average = MovingAverage(len(task.training), policy.device) if moving else None
         self.memories: tuple[RowMemory, ...] = (self.memory,)
         if self._average is not None:
             self.memories += (self._average,)
         for row, target in enumerate(task.targets):
             if target is not None:
-                placement = torch.from_numpy(target).long()[None, None]
-                self.memory.add(torch.tensor([row]), *self.judge(torch.tensor([row]), placement))
+                numbers = torch.tensor([row], device=policy.device)
+                env = self._environment(numbers)
+                placement = torch.from_numpy(target).long().to(policy.device)[None, None]
+                self.memory.add(numbers, *env.judged(placement))
+
+    def sizes(self, epoch: int) -> Longs:
+        """Operators of each given problem, or after imitation, of those that are made anew."""
+        if self._fresh is None or epoch < self._replay.imitation:
+            return self._training.sizes
+        return self._fresh.sizes
 
     @cached_property
-    def _validation(self) -> PreparedProblems:
+    def _validation(self) -> Prepared:
         return self.policy.on(self.task.validation)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of the policy gradient on drawn and on replayed samples, summed over the rows."""
-        replay, numbers, n = self._replay, torch.from_numpy(rows), int(self.sizes[rows].max())
-        of_batch, of_samples, of_random = children(child(torch.tensor(seed), numbers), 3)
-        batch = self._training.encoded(numbers, n, of_batch)
-        drawn = batch.drawn(self.config.on_policy, of_samples)
-        rewards = self._remember(numbers, batch, drawn)
-        explored = exploration(replay.exploration, replay.exploration_decay, epoch)
-        self._explore(numbers, of_random, batch, explored)
-        replayed, again = self.memory.replay(numbers, replay.replayed, n)
-        good = again >= max(replay.threshold, 0.0)
-        if not replay.exploration_while_poor:
+        generator = seeded(seed, self.policy.device)
+        if self._fresh is not None and epoch >= self._replay.imitation:
+            return self._loss_on_fresh(self._fresh, rows, generator)
+        numbers = torch.from_numpy(rows).to(self.policy.device)
+        batch = self._training.batch(numbers, generator)
+        env = self._environment(numbers)
+        if epoch < self._replay.imitation:
+            return self._loss_of_imitation(numbers, batch)
+        self._explore(numbers, env, generator, epoch)
+        n = int(self._training.sizes[rows].max())
+        replayed, again = self.memory.replay(numbers, self._replay.replayed, n)
+        good = again >= max(self._replay.threshold, 0.0)
+        if not self._replay.exploration_while_poor:
             good[:, :1] |= again[:, :1] > EMPTY
-        placements = torch.cat([drawn, self._named(replayed, batch.order, numbers)], dim=1)
+        decisions = self.policy.module(batch, self.config.on_policy, replayed, generator)
+        drawn = decisions.placements[:, : self.config.on_policy]
+        legal, rewards = env.judged(drawn)
+        self.memory.add(numbers, legal, rewards)
         valid = torch.cat([torch.ones_like(rewards, dtype=torch.bool), good], dim=1)
         weights = self._weights(numbers, torch.cat([rewards, again], dim=1), valid)
-        weights = weights * batch.weights(weights.shape[1])
-        likelihood = batch.likelihood(placements)
-        entropy = likelihood.entropy[:, : drawn.shape[1]].mean(1)
-        gained = (weights.float() * likelihood.log_probability).sum(1)
-        loss = -(gained + self.config.entropy * entropy).sum()
-        parts = rewards.mean(1), self.memory.best(numbers), entropy.detach().double()
-        return loss, StepReport(len(rows), *torch.stack(parts).sum(1).tolist())
+        return self._loss(decisions, weights, rewards, self.memory.best(numbers))
 
-    def judge(self, rows: Tensor, placements: Tensor) -> tuple[Tensor, Tensor]:
-        """Placements [G, S, N] of training problems [G] after repair, and their rewards [G, S]."""
-        legal = placements.to(torch.int32).numpy()
-        rewards = np.zeros(legal.shape[:2])
-        for i, row in enumerate(rows.tolist()):
-            problem = self.task.training[row]
-            own = legal[i, :, : problem.n_operators]
-            own[:] = problem.repaired(np.ascontiguousarray(own))
-            rewards[i] = self.reward(problem, np.ascontiguousarray(own))
-        return torch.from_numpy(legal).long(), torch.from_numpy(rewards)
+    def _loss_on_fresh(
+        self, fresh: FreshProblems, rows: Longs, generator: torch.Generator
+    ) -> tuple[Tensor, StepReport]:
+        """Loss on graphs that nobody has seen, and of which nothing is remembered."""
+        batch = fresh.batch(rows, generator)
+        decisions = self.policy.module(batch, self.config.on_policy, None, generator)
+        rewards = Environment(batch).reward(decisions.placements)
+        weights = self._weights(None, rewards, torch.ones_like(rewards, dtype=torch.bool))
+        return self._loss(decisions, weights, rewards, rewards.amax(1))
+
+    def _loss_of_imitation(self, numbers: Tensor, batch: Any) -> tuple[Tensor, StepReport]:
+        """Loss that raises the likelihood of the best placements known."""
+        best, rewards = self.memory.replay(numbers, 1, batch.present.shape[1])
+        decisions = self.policy.module(batch, 0, best)
+        known = (rewards > EMPTY).to(rewards.dtype) / batch.present.sum(1, keepdim=True)
+        return self._loss(decisions, known, rewards.clamp(min=0), self.memory.best(numbers))
+
+    def _loss(
+        self, decisions: Decisions, weights: Tensor, rewards: Tensor, best: Tensor
+    ) -> tuple[Tensor, StepReport]:
+        if decisions.weights is not None:
+            weights = weights * decisions.weights
+        entropy = decisions.entropy[:, : rewards.shape[1]].mean(1)
+        gained = (weights.float() * decisions.log_probability).sum(1)
+        loss = -(gained + self.config.entropy * entropy).sum()
+        parts = rewards.mean(1), best, entropy.detach().double()
+        return loss, StepReport(len(rewards), *torch.stack(parts).sum(1).tolist())
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the greedy placements."""
         if not numbers:
             return []
-        placements = self._validation.greedy(np.array(numbers))
+        placements = self.policy.greedy(self.task.validation, self._validation, np.array(numbers))
         pairs = zip(problems, placements, strict=True)
         return [float(self.reward(problem, row[None])[0]) for problem, row in pairs]
 
@@ -122,36 +152,30 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         """Names of the policy's features, and their scale."""
         return self.policy.scale.document()
 
-    def _explore(self, rows: Tensor, keys: Tensor, batch: EncodedBatch, explored: int) -> None:
+    def _environment(self, numbers: Tensor) -> Environment:
+        problems = [self.task.training[i] for i in numbers.tolist()]
+        return Environment(self._tensors.batch(numbers), problems, self.reward)
+
+    def _explore(
+        self, numbers: Tensor, env: Environment, generator: torch.Generator, epoch: int
+    ) -> None:
         """Put random samples into the memories, more of them where no good placement is known."""
-        replay, n, outlines = self._replay, batch.order.shape[1], self._outlines.of_rows(rows)
-        poor = self.memory.best(rows) < replay.threshold
-        count = torch.where(poor, max(explored, replay.exploration_while_poor), explored)
-        if most := max(explored, replay.exploration_while_poor):
-            (of_random,) = children(keys, 1)
-            random = random_placements(of_random, most, n, outlines)
-            self._remember(rows, batch, random, count)
+        replay = self._replay
+        usual = exploration(replay.exploration, replay.exploration_decay, epoch)
+        if not (most := max(usual, replay.exploration_while_poor)):
+            return
+        count = torch.where(self.memory.best(numbers) < replay.threshold, most, usual)
+        legal, rewards = env.judged(random_placements(env.batch, most, generator))
+        beyond = torch.arange(most, device=numbers.device) >= count[:, None]
+        self.memory.add(numbers, legal, rewards.masked_fill(beyond, EMPTY))
 
-    def _remember(
-        self, rows: Tensor, batch: EncodedBatch, placements: Tensor, count: Tensor | None = None
-    ) -> Tensor:
-        """Rewards [G, S] of placements [G, S, N]; the memories keep the best of the first ones."""
-        legal, rewards = self.judge(rows, placements)
-        kept, n = rewards, placements.shape[2]
-        if count is not None:
-            kept = rewards.masked_fill(torch.arange(rewards.shape[1]) >= count[:, None], EMPTY)
-        order = torch.arange(n).expand(len(rows), -1)
-        self.memory.add(rows, self._named(legal, order, rows), kept)
-        return rewards
-
-    def _named(self, placements: Tensor, order: Tensor, rows: Tensor) -> Tensor:
-        """Placements [G, S, N], interchangeable devices by first use in the orders."""
-        return canonical(placements, order, self._outlines.of_rows(rows))
-
-    def _weights(self, rows: Tensor, rewards: Tensor, valid: Tensor) -> Tensor:
+    def _weights(self, rows: Tensor | None, rewards: Tensor, valid: Tensor) -> Tensor:
         """Advantages [G, S] over their number."""
         config = self.config
-        baseline = BASELINES[config.baseline] if self._average is None else self._average.of(rows)
+        if self._average is None or rows is None:
+            baseline = BASELINES["mean" if config.baseline == "moving" else config.baseline]
+        else:
+            baseline = self._average.of(rows)
         signal = SIGNALS[config.signal](rewards)
         return advantages(signal, valid, baseline, normalised=config.normalised)
 

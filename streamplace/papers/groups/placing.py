@@ -4,41 +4,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from streamplace.learn.config import Config
 from streamplace.learn.constructive.policy import ConstructivePolicy
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
-from streamplace.learn.learner import Selection
 from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import LearningTask
-from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Traits
-
-
-def placed_in_batches(
-    problems: Sequence[Problem],
-    rows: Selection,
-    size: int,
-    drawn: Callable[[Sequence[int]], Tensor],
-) -> list[Ints]:
-    """Place ``size`` problems at once: the last legal placement of those that are drawn of each."""
-    numbers = np.arange(len(problems))[rows].tolist()
-    placements: list[Ints] = []
-    with torch.no_grad():
-        for start in range(0, len(numbers), size):
-            some = numbers[start : start + size]
-            last = drawn(some)[:, -1].numpy().astype(np.int32)
-            placements += [
-                problems[i].repaired(devices[: problems[i].n_operators])
-                for i, devices in zip(some, last, strict=True)
-            ]
-    return placements
-
 
 Build = Callable[[Traits, Any], ConstructivePolicy]
 Measured = Callable[[Sequence[Problem], Any], Traits]
@@ -52,7 +27,9 @@ def learner_of(
         traits = measured(task.training, config)
     else:
         traits = Traits.from_document(task.features, "the weights to begin from")
-    return ConstructiveLearner(task, config, build(traits, config))
+    policy = build(traits, config)
+    policy.module.to(task.device)
+    return ConstructiveLearner(task, config, policy)
 
 
 @loaded

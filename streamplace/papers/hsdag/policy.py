@@ -21,7 +21,7 @@ rounds from growing without limit.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,18 +30,17 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import CLOSED, ConstructivePolicy, Likelihood
-from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.constructive.policy import (
+    CLOSED,
+    ConstructivePolicy,
+    Decisions,
+    chosen_devices,
+)
 from streamplace.learn.numba_kernels.jit import kernel
-from streamplace.learn.tensors.draws import child, children, gumbel, uniform
-from streamplace.model.arrays import Ints, Longs, Singles
+from streamplace.model.arrays import Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes, Traits
-from streamplace.papers.groups.placing import placed_in_batches
 from streamplace.papers.hsdag import HOPS, HsdagConfig
-
-BATCH = 256
-"""Problems that are placed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +56,8 @@ class GraphsSideBySide:
     @cached_property
     def degree(self) -> Tensor:
         """[V] edges out of a node, and itself."""
-        source = self.edges[0]
-        return torch.ones(len(self.owner)).index_add(0, source, torch.ones(len(source)))
+        source, one = self.edges[0], self.features.new_ones(len(self.owner))
+        return one.index_add(0, source, torch.ones_like(source, dtype=one.dtype))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,11 +82,56 @@ class HsdagModule(nn.Module):
         self.score = two_layers(width, width, 1)
         self.place = two_layers(width, width, config.devices)
 
+    def forward(
+        self,
+        batch: "ManyGraphs",
+        samples: int,
+        given: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Decisions:
+        """Placements of a batch; see `streamplace.learn.constructive.policy.Policy`.
+
+        Sample s is drawn in round s modulo T, and every round joins groups along another part of
+        the streams. The likeliest are those of the last round that begins with the whole graph.
+        """
+        graphs, config = batch.graphs, self.config
+        owner, device = graphs.owner, graphs.owner.device
+        streams, count = graphs.edges.shape[1], samples + (0 if given is None else given.shape[1])
+        if generator is None:
+            number = 1 if config.coarsened else config.rounds
+            present = torch.ones(number, streams, dtype=torch.bool, device=device)
+        else:
+            drawn = torch.rand(config.rounds, streams, generator=generator, device=device)
+            present = drawn >= config.dropout
+        rounds = self.rounds(graphs, list(present))
+        if generator is None:
+            rounds = rounds[-1:]
+        by_node = batch.node.new_zeros(count, len(owner) + 1)
+        if given is not None:
+            by_node[samples:, :-1] = given[owner, :, batch.first].t()
+        taken = spread = graphs.features.new_zeros(count, len(batch.node))
+        for t, now in enumerate(rounds):
+            at = torch.arange(t, count, len(rounds), device=device)
+            mine = at[at < samples] if given is not None else at
+            log_p = now.log_p.expand(len(at), -1, -1)
+            of_groups = chosen_devices(log_p[: len(mine)].detach(), generator)
+            by_node[mine, :-1] = of_groups[:, now.group]
+            of_groups = by_node[at][:, now.first]
+            likely = log_p.gather(2, of_groups[..., None]).squeeze(2)
+            unsure = -(now.log_p.exp() * now.log_p).sum(1).expand(len(at), -1)
+            none = taken.new_zeros(len(at), taken.shape[1])
+            groups = torch.bincount(now.owner, minlength=taken.shape[1])
+            taken = taken.index_add(0, at, none.index_add(1, now.owner, likely))
+            spread = spread.index_add(0, at, none.index_add(1, now.owner, unsure) / groups)
+        weights = config.discount ** (torch.arange(count, device=device) % len(rounds)).double()
+        return Decisions(by_node[:, batch.node].transpose(0, 1), taken.t(), spread.t(), weights)
+
     def rounds(self, graphs: GraphsSideBySide, present: list[Tensor]) -> list[GroupingRound]:
         """Run an episode; in each round only the present edges [E] can join nodes."""
         h, rounds = self.enter(graphs.features), []
-        node = first = torch.arange(len(graphs.owner))  # node of a unit, first unit of a node
-        stands_for = torch.arange(graphs.edges.shape[1])  # an edge of units for every edge
+        nodes, streams = len(graphs.owner), graphs.edges.shape[1]
+        node = first = torch.arange(nodes, device=h.device)  # node of a unit, first unit of a node
+        stands_for = torch.arange(streams, device=h.device)  # an edge of units for every edge
         for there in present:
             z = self.encoded(graphs, h)
             now, pooled = self._round(graphs, z, graphs.edges[:, there[stands_for]])
@@ -217,114 +261,53 @@ def _root(root: Longs, v: int) -> int:
     return v
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupingRounds:
-    """Rounds through some problems; see `streamplace.learn.constructive.policy.EncodedBatch`.
+class ManyGraphs(NamedTuple):
+    """A batch of G problems, whose graphs are side by side."""
 
-    Sample s of a problem is drawn in round s modulo T. All operators are placed at once.
-    """
-
-    config: HsdagConfig
-    order: Tensor  # [G, N] operators by row
+    graphs: GraphsSideBySide
     node: Tensor  # [G, N] node of an operator; for padding, the number of nodes
-    owner: Tensor  # [V] problem of a node
-    place: Tensor  # [V] place of a node among those of its problem
     first: Tensor  # [V] first operator of a node
-    rounds: Sequence[GroupingRound]  # T
-
-    def drawn(self, samples: int, keys: Tensor | None) -> Tensor:
-        """Placements [G, S, N], drawn group by group, or without keys the likeliest."""
-        by_node = self.node.new_zeros(samples, len(self.owner) + 1)
-        of_rounds = [] if keys is None else children(keys, len(self.rounds))
-        for t, now in enumerate(self.rounds):
-            mine = range(t, samples, len(self.rounds))
-            log_p = now.log_p.detach().expand(len(mine), -1, -1)
-            if of_rounds:  # of a group, those of its first node
-                first = child(of_rounds[t][now.owner], self.place[now.first])
-                log_p = log_p + gumbel(first, len(mine), log_p.shape[2]).transpose(0, 1)
-            by_node[t :: len(self.rounds), :-1] = log_p.argmax(-1)[:, now.group]
-        return by_node[:, self.node].transpose(0, 1)
-
-    def weights(self, samples: int) -> Tensor:
-        """γ^t of the round t of every sample (equation 14)."""
-        number = torch.arange(samples) % len(self.rounds)
-        return self.config.discount ** number.double()
-
-    def likelihood(self, placements: Tensor) -> Likelihood:
-        """Likelihood of placements, each in its round: that of its groups' devices."""
-        by_node = placements[self.owner, :, self.first].t()
-        samples, graphs = len(by_node), len(placements)
-        size = samples, graphs
-        taken, spread = torch.zeros(size), torch.zeros(size)
-        for t, now in enumerate(self.rounds):
-            rows = torch.arange(t, samples, len(self.rounds))
-            each = now.log_p.expand(len(rows), -1, -1)
-            of_group = each.gather(2, by_node[rows][:, now.first, None]).squeeze(2)
-            by_graph = torch.zeros(len(rows), size[1])
-            taken = taken.index_add(0, rows, by_graph.index_add(1, now.owner, of_group))
-            entropy_terms = -(now.log_p.exp() * now.log_p).sum(1).expand(len(rows), -1)
-            mean = by_graph.index_add(1, now.owner, entropy_terms) / torch.bincount(now.owner)
-            spread = spread.index_add(0, rows, mean)
-        return Likelihood(taken.t(), spread.t())
 
 
 class PreparedGraphs:
     """Problems, prepared as nodes with features."""
 
-    def __init__(self, module: HsdagModule, traits: Traits, problems: Sequence[Problem]) -> None:
-        self._module, self._problems = module, problems
+    def __init__(
+        self,
+        traits: Traits,
+        config: HsdagConfig,
+        problems: Sequence[Problem],
+        device: torch.device,
+    ) -> None:
         for problem in problems:
-            check_devices(problem, module.config.devices)
+            check_devices(problem, config.devices)
+        self._config, self._device = config, device
         self._nodes = [Nodes.units(problem) for problem in problems]
         self._features = [traits.rows(nodes) for nodes in self._nodes]
+        self.sizes = np.array([len(nodes.label) for nodes in self._nodes], np.int64)
 
-    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> GroupingRounds:
-        """Run an episode, in which every round joins groups along another part of the streams."""
-        config, numbers = self._module.config, rows.tolist()
-        streams = [self._nodes[i].edges.shape[1] for i in numbers]
-        kept = uniform(keys, config.rounds, max(streams)) >= config.dropout
-        there = [mask[:, :count] for mask, count in zip(kept, streams, strict=True)]
-        return self._rounds(numbers, n, torch.cat(there, dim=1))
-
-    def greedy(self, rows: Selection = ALL) -> list[Ints]:
-        """Likeliest device of every group of the last round that begins with the whole graph."""
-        config = self._module.config
-        rounds = 1 if config.coarsened else config.rounds
-
-        def drawn(some: Sequence[int]) -> Tensor:
-            size = rounds, sum(self._nodes[i].edges.shape[1] for i in some)
-            n = max(len(self._nodes[i].label) for i in some)
-            return self._rounds(some, n, torch.ones(size, dtype=torch.bool)).drawn(rounds, None)
-
-        return placed_in_batches(self._problems, rows, BATCH, drawn)
-
-    def _rounds(self, rows: Sequence[int], n: int, present: Tensor) -> GroupingRounds:
-        """Rounds in which edges of the problems side by side are present [T, E]."""
-        parts = [self._nodes[i] for i in rows]
+    def batch(self, rows: Tensor, generator: torch.Generator | None = None) -> ManyGraphs:
+        """Some of the problems."""
+        numbers = rows.tolist()
+        parts = [self._nodes[i] for i in numbers]
         start = np.concatenate([[0], np.cumsum([part.n_nodes for part in parts])])
-        opened = np.zeros((start[-1], self._module.config.devices), np.int64)
-        node = np.full((len(parts), n), start[-1])
+        opened = np.zeros((start[-1], self._config.devices), np.int64)
+        node = np.full((len(parts), self.sizes[numbers].max()), start[-1])
         for row, part, a, b in zip(node, parts, start[:-1], start[1:], strict=True):
             opened[a:b, : part.problem.n_devices] = part.allowed
             row[: len(part.label)] = part.label + a
         edges = [part.edges + a for part, a in zip(parts, start[:-1], strict=True)]
-        owner = np.repeat(np.arange(len(parts)), np.diff(start))
-        features, owners, pairs, open_devices, nodes, place, first = (
-            torch.from_numpy(array)
-            for array in (
-                np.concatenate([self._features[i] for i in rows]).astype(np.float32),
-                owner,
-                np.concatenate(edges, axis=1),
-                opened,
-                node,
-                np.arange(start[-1]) - start[owner],
-                np.concatenate([part.first for part in parts]),
-            )
+        arrays = (
+            np.concatenate([self._features[i] for i in numbers]).astype(np.float32),
+            np.repeat(np.arange(len(parts)), np.diff(start)),
+            np.concatenate(edges, axis=1),
+            np.ones(start[-1], np.int64),
+            opened,
+            node,
+            np.concatenate([part.first for part in parts]),
         )
-        graphs = GraphsSideBySide(features, owners, pairs, torch.ones_like(owners), open_devices)
-        rounds = self._module.rounds(graphs, list(present))
-        order = torch.arange(n).expand(len(parts), -1)
-        return GroupingRounds(self._module.config, order, nodes, owners, place, first, rounds)
+        *graphs, nodes, first = (torch.from_numpy(array).to(self._device) for array in arrays)
+        return ManyGraphs(GraphsSideBySide(*graphs), nodes, first)
 
 
 def traits_of(problems: Sequence[Problem], config: HsdagConfig) -> Traits:
@@ -334,4 +317,5 @@ def traits_of(problems: Sequence[Problem], config: HsdagConfig) -> Traits:
 
 def build(traits: Traits, config: HsdagConfig) -> ConstructivePolicy:
     """Build the policy with fresh parameters from torch's generator."""
-    return ConstructivePolicy(HsdagModule(len(traits.names), config), traits, PreparedGraphs)
+    module = HsdagModule(len(traits.names), config)
+    return ConstructivePolicy(module, traits, partial(PreparedGraphs, traits, config))

@@ -1,32 +1,21 @@
 """The DREAM paper's models in torch: encoders of graphs (§3.1) and of sequences, and the decoder.
 
-Shapes: G graphs, N operators and M streams (padded), m dimensions per view, W = 2 m, T steps, S
-samples per graph, R = G · S rows, D devices.
-
-The graph-aware decoder (§3.2) is an LSTM over decisions with attention and an MLP:
-
-    s_t = LSTM(s_(t-1), [h_v : D^(up)(v) : e(d_(t-1))]), where s_0 is the graph's vector, e embeds
-    devices and D^(up)(v) is the mean of e over the devices of v's upstream operators;
-    α_j = s_t · h_j, α̃ = softmax(α) over the operators of the graph;
-    P(d_v) = softmax(MLP([s_t : Σ_j α̃_j h_j])) over the devices that are open.
-
-The inputs from earlier decisions are linear maps of these in one-hot form: products for all steps
-at once, running sums step by step. Linear maps of an operator are computed once per graph:
-its part of the LSTM's input, and its part of the MLP's first layer, which can be moved out of the
-attention's sum because both are linear.
+Shapes: G graphs, N operators and M streams (padded), m dimensions per view, W = 2 m, S samples per
+graph, D devices, F features of a device.
 """
 
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
-from streamplace.learn.constructive.recurrence import lstm_states
+from streamplace.learn.constructive.policy import CLOSED, Decisions, chosen_devices
+from streamplace.learn.env import Batch, Environment, Observation
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.models.dream.devices import N_FEATURES, N_READ, DeviceCosts
-from streamplace.learn.models.dream.graphs import GraphBatch
-from streamplace.learn.models.dream.prefixes import DecoderWeights, GraphArrays, PrefixTree
-from streamplace.learn.parameters import normal
+from streamplace.learn.models.dream.devices import N_FEATURES, N_READ, DeviceFeatures, summary
+from streamplace.learn.models.dream.features import OperatorScale, operator_features
+from streamplace.learn.parameters import lstm, normal
 
 
 class Hop(nn.Module):
@@ -41,9 +30,8 @@ class Hop(nn.Module):
         self.incoming = nn.Linear(n_in, m)
         self.update_view = nn.Linear(n_in + m, m)
 
-    def forward(self, h: Tensor, batch: GraphBatch, *, upward: bool) -> Tensor:
-        """View [G, N, m] from the one before [G, N, in]; upward, from operators upstream."""
-        into = batch.streams if upward else batch.streams.transpose(1, 2)
+    def forward(self, h: Tensor, into: Tensor) -> Tensor:
+        """View [G, N, m] from the one before [G, N, in], by the streams [G, N, N] into each."""
         total = into @ torch.tanh(self.incoming(h))
         pooled = total / into.sum(2, keepdim=True).clamp(min=1)
         return torch.tanh(self.update_view(torch.cat([h, pooled], dim=2)))
@@ -63,16 +51,17 @@ class GraphEncoder(nn.Module):
         self.rounds = config.hops
         self.pool = nn.Linear(config.width, config.width)
 
-    def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+    def forward(self, features: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Operators [G, N, W] and graphs [G, W]; the vectors of padding operators mean nothing."""
-        first, features = cast(Hop, self.hops[0]).incoming.in_features, batch.features
+        first = cast(Hop, self.hops[0]).incoming.in_features
         up = down = nn.functional.pad(features, (0, first - features.shape[2]))
         for k in range(self.rounds):
             hop = self.hops[k % len(self.hops)]
-            up, down = hop(up, batch, upward=True), hop(down, batch, upward=False)
+            up, down = hop(up, batch.streams), hop(down, batch.streams.transpose(1, 2))
         nodes = torch.cat([up, down], dim=2)
         pooled = cast(Tensor, self.pool(nodes))
-        return nodes, pooled.masked_fill(~batch.present[:, :, None], -torch.inf).amax(1)
+        graph = pooled.masked_fill(~batch.present[:, :, None], -torch.inf).amax(1)
+        return batch.steps(nodes), graph
 
 
 class SequenceEncoder(nn.Module):
@@ -84,20 +73,29 @@ class SequenceEncoder(nn.Module):
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
         nn.init.orthogonal_(self.recurrent)
 
-    def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        """Operators [G, N, W] and graphs [G, W]."""
-        inputs = self.read(batch.features).transpose(0, 1)
-        start = inputs.new_zeros(inputs.shape[1], self.recurrent.shape[1])
-        nothing = inputs.new_empty(*inputs.shape[:2], 1, 0)
-        reading = self.recurrent.new_empty(len(self.recurrent), 0)
-        states = lstm_states(inputs, nothing, start, self.recurrent, reading)
-        nodes = states.transpose(0, 1)
+    def forward(self, features: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Operators [G, N, W] in the order of decision, and graphs [G, W]."""
+        inputs, states = self.read(batch.steps(features)), []
+        state = cell = inputs.new_zeros(len(inputs), self.recurrent.shape[1])
+        for gates in inputs.unbind(1):
+            state, cell = lstm(gates + linear(state, self.recurrent), cell)
+            states.append(state)
+        nodes = torch.stack(states, dim=1)
         last = (batch.present.sum(1) - 1)[:, None, None].expand(-1, 1, nodes.shape[2])
         return nodes, nodes.gather(1, last).squeeze(1)
 
 
+class Operators(NamedTuple):
+    """Encoded graphs and linear maps of their operators, which are computed once per graph."""
+
+    inputs: Tensor  # [G, N, 4W] part of the LSTM's input, and its bias
+    keys: Tensor  # [G, W, N] operators, transposed
+    values: Tensor  # [G, N, W] part of the MLP's first layer
+    hidden_from: Tensor  # [G, 1, N] 0 for operators, -∞ for padding
+
+
 class Decoder(nn.Module):
-    """Chooses devices operator by operator; ``upstream`` says whether D^(up) is an input."""
+    """Chooses devices operator by operator; ``upstream`` says whether D^(up) is an input (§3.2)."""
 
     def __init__(self, config: AllocatorConfig, *, upstream: bool) -> None:
         super().__init__()
@@ -116,81 +114,100 @@ class Decoder(nn.Module):
         self.output = nn.Linear(width, 1 if described else d)
         nn.init.orthogonal_(self.recurrent)
 
-    def encode(self, batch: GraphBatch, nodes: Tensor, graph: Tensor) -> PrefixTree:
-        """Prepare encoded operators [G, N, W] and graphs [G, W] for decoding."""
-        layer = self.device_layer
-        weights = DecoderWeights(
-            inputs=self.read(nodes),
-            recurrent=self.recurrent,
-            reading=torch.cat(self._input_weights(), dim=1),
-            keys=nodes,
-            values=self.context_layer(nodes),
-            start=graph,
-            state=self.state_layer.weight,
-            state_bias=self.state_layer.bias,
-            output=self.output.weight,
-            output_bias=self.output.bias,
-            described=nodes.new_empty(0, nodes.shape[2]) if layer is None else layer.weight.t(),
-        )
-        return PrefixTree(weights, self._arrays(batch))
+    def operators(self, nodes: Tensor, batch: Batch) -> Operators:
+        """What decisions need of encoded operators [G, N, W] in the order of decision."""
+        padding = ~batch.steps(batch.present)[:, None]
+        hidden_from = nodes.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
+        keys = nodes.transpose(1, 2)
+        return Operators(self.read(nodes), keys, self.context_layer(nodes), hidden_from)
 
-    def _arrays(self, batch: GraphBatch) -> GraphArrays:
-        none = batch.inbound.new_empty(0, 0, 0)
-        graphs = {
-            "size": batch.present.sum(1),
-            "upstream": none if self.read_upstream is None else batch.upstream,
-            "allowed": batch.allowed,
-            "lower": batch.lower,
-            "mates": none if batch.mates is None else batch.mates,
-            "rivals": none if batch.rivals is None else batch.rivals,
-        }
-        costs = dict.fromkeys(DeviceCosts._fields, none)
-        costs |= dict.fromkeys(("least", "coming", "sent", "away"), none.flatten(1))
-        if self.device_layer is not None:
-            least = batch.load.amin(2).masked_fill(~batch.present, 0)
-            others = batch.load[:, 0].isfinite().sum(1, keepdim=True) - 1
-            costs = {
-                "load": batch.load,
-                "least": least,
-                "coming": least.flip(1).cumsum(1).flip(1),
-                "upstream": batch.upstream,
-                "inbound": batch.inbound,
-                "sent": batch.inbound.sum(1),
-                "wire": batch.wire,
-                "away": batch.wire.sum(2) / others.clamp(min=1),
-            }
-        arrays: dict[str, Any] = {n: part.contiguous().numpy() for n, part in graphs.items()}
-        of_devices = {name: part.contiguous().numpy() for name, part in costs.items()}
-        return GraphArrays(costs=DeviceCosts(**of_devices), **arrays)
+    def step(
+        self,
+        operators: Operators,
+        t: int,
+        seen: Observation,
+        described: Tensor | None,
+        state: Tensor,
+        cell: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities [G, S, D] of decision t, and the LSTM's state and cell [G, S, W].
 
-    def _input_weights(self) -> list[Tensor]:
-        """Weights [4W, ·] of the inputs from earlier decisions."""
-        if self.read_state is not None:
-            return [self.read_state.weight]
-        layers = self.read_previous, self.read_upstream
-        return [layer(self.devices).t() for layer in layers if layer is not None]
+        s_t = LSTM(s_(t-1), [h_v : D^(up)(v) : e(d_(t-1))]), where s_0 is the graph's vector, e
+        embeds devices and D^(up)(v) is the mean of e over the devices of v's upstream operators;
+        α_j = s_t · h_j, α̃ = softmax(α) over the operators of the graph;
+        P(d_v) = softmax(MLP([s_t : Σ_j α̃_j h_j])) over the devices that are open.
+
+        Devices that are described [G, S, D, F] take the place of their embeddings: the LSTM reads
+        their summary, and the MLP each of them.
+        """
+        gates = operators.inputs[:, t, None] + linear(state, self.recurrent)
+        for layer, devices in (
+            (self.read_previous, seen["previous"]),
+            (self.read_upstream, seen["upstream"]),
+        ):
+            if layer is not None and self.devices is not None:
+                gates = gates + layer(devices @ self.devices[: devices.shape[2]])
+        if self.read_state is not None and described is not None:
+            gates = gates + self.read_state(summary(described, seen))
+        state, cell = lstm(gates, cell)
+        attention = torch.baddbmm(operators.hidden_from, state, operators.keys).softmax(-1)
+        hidden = self.state_layer(state) + attention @ operators.values
+        if self.device_layer is not None and described is not None:
+            each = (hidden[:, :, None] + self.device_layer(described)).relu()
+            logits = self.output(each).squeeze(-1)
+        else:
+            logits = self.output(hidden.relu())[..., : seen["open"].shape[2]]
+        return logits.masked_fill(~seen["open"], CLOSED).log_softmax(-1), state, cell
 
 
 class EncoderDecoder(nn.Module):
-    """P(placement | graph), equation 2; operators are in the order of decision."""
+    """P(placement | graph), equation 2."""
 
-    def __init__(self, encoder: nn.Module, decoder: Decoder) -> None:
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, encoder: nn.Module, decoder: Decoder, scale: OperatorScale) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.decoder = decoder
+        self.encoder, self.decoder, self.names = encoder, decoder, scale.names
+        self.register_buffer("mean", torch.from_numpy(scale.mean), persistent=False)
+        self.register_buffer("std", torch.from_numpy(scale.std), persistent=False)
 
-    def encode(self, batch: GraphBatch) -> PrefixTree:
-        """Encode graphs, once for all that is asked about them."""
-        nodes, graph = self.encoder(batch)
-        encoded: PrefixTree = self.decoder.encode(batch, nodes, graph)
-        return encoded
+    def forward(
+        self,
+        batch: Batch,
+        samples: int,
+        given: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Decisions:
+        """Placements of a batch; see `streamplace.learn.constructive.policy.Policy`."""
+        described = self.decoder.read_state is not None
+        features = ((operator_features(batch, self.names) - self.mean) / self.std).float()
+        env = Environment(batch.in_yardsticks() if described else batch)
+        nodes, graph = self.encoder(features, batch)
+        operators = self.decoder.operators(nodes, batch)
+        if given is None:
+            given = batch.order[:, None][:, :0]
+        replayed = batch.along(batch.canonical(given))
+        count = samples + replayed.shape[1]
+        seen = env.reset(count)
+        devices_seen = DeviceFeatures(env) if described else None
+        state = graph[:, None].expand(-1, count, -1)
+        cell, each = torch.zeros_like(state), []
+        for t in range(nodes.shape[1]):
+            of_devices = None if devices_seen is None else devices_seen.of(seen)
+            log_p, state, cell = self.decoder.step(operators, t, seen, of_devices, state, cell)
+            drawn = chosen_devices(log_p[:, :samples].detach(), generator)
+            devices = torch.cat([drawn, replayed[:, :, t]], dim=1)
+            each.append((log_p, devices))
+            seen = env.step(devices)
+        return Decisions.of(env.placements, each, batch.present.sum(1))
 
 
-def built_module(model: str, config: AllocatorConfig) -> EncoderDecoder:
+def built_module(model: str, config: AllocatorConfig, scale: OperatorScale) -> EncoderDecoder:
     """Model of this name with fresh parameters from torch's generator."""
     encoder = (
         GraphEncoder(config)
         if isinstance(config, GraphAllocatorConfig)
         else SequenceEncoder(len(config.features), config.width)
     )
-    return EncoderDecoder(encoder, Decoder(config, upstream=model == "dream"))
+    return EncoderDecoder(encoder, Decoder(config, upstream=model == "dream"), scale)

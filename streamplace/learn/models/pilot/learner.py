@@ -93,8 +93,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         self._best = BestPlacements(placements, rewards)
         self.memories = (self._best,)
 
-    @property
-    def sizes(self) -> Longs:
+    def sizes(self, epoch: int) -> Longs:
         """Units of each training problem."""
         return np.array([features.level.n_units for features in self._features], np.int64)
 

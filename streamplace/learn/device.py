@@ -1,0 +1,31 @@
+"""The device that torch computes on."""
+
+import torch
+
+from streamplace.errors import SettingError
+from streamplace.model.message_text import quoted
+
+OUT_OF_MEMORY = ("out of memory", "not enough memory", "DefaultCPUAllocator")
+"""What torch's errors say on different devices."""
+
+
+def named_device(name: str) -> torch.device:
+    """Device of a name, such as ``cuda:1``; ``auto`` takes a GPU if there is one."""
+    if name == "auto":
+        gpus = (("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available()))
+        return torch.device(next((gpu for gpu, is_there in gpus if is_there), "cpu"))
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise SettingError(
+            f"torch has no device {quoted(name)} here; name one that it has, such as cpu, or auto"
+        ) from None
+    if device.type == "meta":
+        raise SettingError("the device meta computes nothing; name another, such as cpu")
+    return device
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether an error of torch says that memory of a device is full."""
+    return any(words in str(error) for words in OUT_OF_MEMORY)
