@@ -89,6 +89,15 @@ class PolicyLearner(ABC, Generic[C]):
         """Study training problems; what is drawn for one depends on the seed and its row alone."""
         return self.for_each(lambda row: study(row, generator(seed, row)), rows.tolist())
 
+    @property
+    def device(self) -> torch.device:
+        """Device of the parameters."""
+        return next(self.module.parameters()).device
+
+    def tensor(self, array: NDArray[Any]) -> Tensor:
+        """Array as a tensor on this device."""
+        return torch.from_numpy(array).to(self.device)
+
     def no_loss(self) -> Tensor:
         """Loss where nothing is to be learned: no parameter has a gradient."""
         return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum()
@@ -147,6 +156,6 @@ def mean_entropy(log_p: Tensor, problem: Tensor) -> float:
     with torch.no_grad():
         entropy = -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(-1)
         decisions = torch.bincount(problem)
-        sums = torch.zeros(len(decisions), dtype=torch.double)
+        sums = entropy.new_zeros(len(decisions), dtype=torch.double)
         sums.index_add_(0, problem, entropy.double())
         return float((sums / decisions.clamp(min=1)).sum())

@@ -20,9 +20,9 @@ ALL = [*PROBLEMS.values(), Problem(tangle(), uneven()), torn()]
 
 def in_one_pass(module, views, runs):
     """Log-probabilities [P, D] of the decisions of rollouts of these problems; the decisions."""
-    steps = StepBatch.of(views, runs)
+    steps = StepBatch.of(views, runs, torch.device("cpu"))
     with torch.no_grad():
-        return module(ProblemBatch.of(views), steps), steps
+        return module(ProblemBatch.of(views, torch.device("cpu")), steps), steps
 
 
 def assert_forms_agree(module, some, samples, tolerance):

@@ -128,14 +128,15 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         studies = [(i, study) for i, each in enumerate(studied) for study in each.studies]
         if not studies:
             return self.no_loss(), 0.0
-        batch = ProblemBatch.of(features)
-        steps = StepBatch.of(features, [(i, study.record, study.chosen) for i, study in studies])
+        recorded = [(i, study.record, study.chosen) for i, study in studies]
+        batch = ProblemBatch.of(features, self.device)
+        steps = StepBatch.of(features, recorded, self.device)
         log_p = self.module(batch, steps)
         taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
         imitation = [np.full(study.chosen.size, study.imitation) for _, study in studies]
-        weight = torch.from_numpy(np.concatenate(imitation).astype(np.float32))
+        weight = self.tensor(np.concatenate(imitation).astype(np.float32))
         q_values = packed([study.q_values for _, study in studies], missing=np.nan)
-        gain = towards_q_values(log_p, torch.from_numpy(q_values), self.config.temperature)
+        gain = towards_q_values(log_p, self.tensor(q_values), self.config.temperature)
         return gain - (taken * weight).sum(), mean_entropy(log_p, batch.graph[steps.unit])
 
     def _value(self, row: int, placement: Ints | None) -> float:
@@ -302,9 +303,10 @@ class ProblemBatch:
     degree: Tensor  # [U, 1] entries of every unit, at least 1
     slot: Tensor  # [U] place of every unit in [G · T], its problem's units last to first
     later: Tensor  # [U, 1] units placed after this one, at least 1
+    longest: int  # T, units of the largest problem
 
     @classmethod
-    def of(cls, problems: Sequence[PilotFeatures]) -> "ProblemBatch":
+    def of(cls, problems: Sequence[PilotFeatures], device: torch.device) -> "ProblemBatch":
         """Concatenate problems."""
         sizes = np.array([features.level.n_units for features in problems])
         base = np.concatenate(([0], np.cumsum(sizes)[:-1]))
@@ -324,7 +326,8 @@ class ProblemBatch:
             np.repeat(np.arange(len(problems)), sizes) * sizes.max() + rank,
             np.maximum(rank, 1)[:, None].astype(np.float32),
         )
-        return cls(*map(torch.from_numpy, columns))
+        tensors: list[Any] = [torch.from_numpy(column).to(device) for column in columns]
+        return cls(*tensors, int(sizes.max()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +348,10 @@ class StepBatch:
 
     @classmethod
     def of(
-        cls, problems: Sequence[PilotFeatures], recorded: Sequence[tuple[int, DecisionRecord, Ints]]
+        cls,
+        problems: Sequence[PilotFeatures],
+        recorded: Sequence[tuple[int, DecisionRecord, Ints]],
+        device: torch.device,
     ) -> "StepBatch":
         """Decisions [S, U] of recorded rollouts of these problems."""
         most_d = max(record.open.shape[2] for _, record, _ in recorded)
@@ -366,7 +372,8 @@ class StepBatch:
             row += s
         decisions = joined([record for _, record, _ in recorded])
         of_steps = (np.concatenate(column) for column in zip(*columns, strict=True))
-        return cls(*map(torch.from_numpy, (*decisions, *of_steps, placed, went)))
+        columns_of_all = (*decisions, *of_steps, placed, went)
+        return cls(*(torch.from_numpy(c).to(device) for c in columns_of_all))
 
 
 class PilotModule(LinearMaps):
@@ -381,7 +388,7 @@ class PilotModule(LinearMaps):
         h = self.linear("enter")(batch.units).relu()
         for r in range(self._rounds):
             h = self._round(f"rounds.{r}", h, batch)
-        most = torch.full((len(batch.sizes), h.shape[1]), -torch.inf)
+        most = h.new_full((len(batch.sizes), h.shape[1]), -torch.inf)
         index = batch.graph[:, None].expand_as(h)
         most = most.scatter_reduce(0, index, h, "amax", include_self=False)
         pooled = torch.cat([pooled_mean(h, batch), most], 1)[batch.graph]
@@ -418,7 +425,7 @@ def pooled_mean(h: Tensor, batch: ProblemBatch) -> Tensor:
 
 def mean_of_unplaced(h: Tensor, batch: ProblemBatch) -> Tensor:
     """Mean state [U, H] of the units that are placed after each unit; 0 where there is none."""
-    g, longest = len(batch.sizes), int(batch.sizes.max())
+    g, longest = len(batch.sizes), batch.longest
     slots = h.new_zeros(g * longest, h.shape[1]).index_copy(0, batch.slot, h)
     sums = slots.view(g, longest, -1).cumsum(1).flatten(0, 1)[batch.slot] - h
     return sums / batch.later

@@ -100,13 +100,13 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         if not studies:
             return self.no_loss(), StepReport(len(rows), reward, best, 0.0)
         decisions = joined([study.record for _, study in studies])
-        log_p = self.module(*map(torch.from_numpy, decisions))
+        log_p = self.module(*map(self.tensor, decisions))
         right = np.concatenate([study.right[0] for _, study in studies]).astype(np.int64)
-        taken = log_p.gather(1, torch.from_numpy(right)[:, None])[:, 0]
+        taken = log_p.gather(1, self.tensor(right)[:, None])[:, 0]
         sizes = [study.right.size for _, study in studies]
         share = np.repeat(1 / np.array(sizes), sizes).astype(np.float32)
-        loss = -(taken * torch.from_numpy(share)).sum()
-        entropy = mean_entropy(log_p, torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)))
+        loss = -(taken * self.tensor(share)).sum()
+        entropy = mean_entropy(log_p, self.tensor(np.repeat(np.arange(len(sizes)), sizes)))
         return loss, StepReport(len(rows), reward, best, entropy)
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
