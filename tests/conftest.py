@@ -18,8 +18,8 @@ from streamplace.cli.main import main
 from streamplace.engines.flink.local.dist import fetch_flink, fetched_home
 from streamplace.engines.flink.versions import DOWNLOADED
 
-# First calls may compile; the same examples every time make a failure reproducible. `make test-all`
-# asks for the thorough profile.
+# The same examples every time make a failure reproducible. `make test-all` asks for the thorough
+# profile.
 settings.register_profile("thorough", deadline=None, derandomize=True, database=None)
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
 settings.load_profile("quick")
@@ -53,7 +53,7 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Let one process run a file whole: what its tests share is made, and compiled, once."""
+    """Let one process run a file whole: what its tests share is made once."""
     if config.getvalue("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadGroupScheduling
@@ -127,29 +127,6 @@ def _caught_signals():
         return set()
     mask = int(re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.M)[1], 16)  # type: ignore[index]
     return {number for number in range(1, 32) if mask >> (number - 1) & 1}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _compiler_is_not_traced():
-    """Measuring coverage would make compiling half as slow again, and nothing of it is ours."""
-    try:
-        from numba.core.dispatcher import _FunctionCompiler
-    except ModuleNotFoundError:  # as in an environment without the extra learn
-        yield
-        return
-    compiling = _FunctionCompiler._compile_core
-
-    def untraced(self, args, return_type):
-        tracer = sys.gettrace()
-        sys.settrace(None)
-        try:
-            return compiling(self, args, return_type)
-        finally:
-            sys.settrace(tracer)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_FunctionCompiler, "_compile_core", untraced)
-        yield
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
 from streamplace.placers.exact.throughput import PROOF, settled
-from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
+from streamplace.placers.incumbent import SearchInterrupt, continued
 from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer, what_is_left
@@ -59,8 +59,8 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     team = Team(problem, objective, seed, budget)
     try:
         _work(team)
-    except (KeyboardInterrupt, SystemError) as error:
-        if not (is_interrupt(error) and team.placements):
+    except KeyboardInterrupt:
+        if not team.placements:
             raise
     return team.answer()
 

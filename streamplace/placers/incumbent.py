@@ -69,15 +69,10 @@ def handing_on(best: Callable[[], Found | None]) -> Iterator[None]:
     """Let Ctrl-C in this block raise a `SearchInterrupt` with the best answer so far, if any."""
     try:
         yield
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error) or (found := best()) is None:
+    except KeyboardInterrupt as error:
+        if (found := best()) is None:
             raise
         raise SearchInterrupt(found) from error
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Whether an error is Ctrl-C; numba raises a SystemError for one while it loads a kernel."""
-    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
 
 
 def continued(

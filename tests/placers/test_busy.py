@@ -12,7 +12,6 @@ from placer_cases import make_busy
 from problems import PROBLEMS, chain, layered
 
 from streamplace.families.random_dag import RandomDag, random_dag
-from streamplace.learn.numba_kernels.jit import kernel, kernel_seconds
 from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
@@ -175,22 +174,6 @@ def test_evaluations_are_an_exact_limit(least, evaluations, chunks):
         assert done == most
 
 
-def test_the_clock_stands_still_while_a_kernel_is_compiled():
-    salt = float(time.time_ns())  # nobody has compiled this one before
-
-    @kernel
-    def doubled(x):
-        return x + x + salt
-
-    wall, began, before = time.perf_counter(), now(), kernel_seconds()
-    doubled(np.ones(3))
-    compiled = kernel_seconds() - before
-    assert compiled > 0
-    assert now() - began <= time.perf_counter() - wall - compiled
-    doubled(np.ones(3))
-    assert kernel_seconds() == before + compiled
-
-
 def test_the_clock_stands_still_while_libraries_are_loaded():
     wall, began, before = time.perf_counter(), now(), start_up_seconds()
     with starting_up():
@@ -210,17 +193,3 @@ def test_the_clock_of_a_thread_goes_on_while_another_one_loads():
         pool.submit(load).result()
     assert now() - began >= 0.05
     assert start_up_seconds() == before
-
-
-def test_a_budget_goes_on_while_another_thread_compiles():
-    salt = float(time.time_ns())
-
-    @kernel
-    def tripled(x):
-        return x + x + x + salt
-
-    wall, began, before = time.perf_counter(), now(), kernel_seconds()
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(tripled, np.ones(3)).result()
-    assert kernel_seconds() == before
-    assert now() - began >= 0.99 * (time.perf_counter() - wall)

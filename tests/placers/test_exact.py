@@ -195,7 +195,7 @@ def test_an_interrupt_leaves_at_once(after):
 
 
 def test_an_interrupt_carries_the_best_so_far(monkeypatch):
-    interrupt(monkeypatch, MOVES, KeyboardInterrupt)
+    interrupt(monkeypatch, MOVES)
     problem = stressed(9, 9, seed=0)
     with pytest.raises(SearchInterrupt) as stop:
         solved(problem, Budget(evaluations=1_000_000))

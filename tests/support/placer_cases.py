@@ -99,7 +99,7 @@ def make_busy(patch):
     patch.setattr(stopwatch, "clock", lambda: 1e7 * next(looks))
 
 
-def interrupt(patch, after, error):
+def interrupt(patch, after):
     """Let the first search that spends so many evaluations be interrupted, once."""
     spend, spent = Meter.spend, list[int]()
 
@@ -107,7 +107,7 @@ def interrupt(patch, after, error):
         spend(meter, evaluations)
         if meter.spent > after and not spent:
             spent.append(meter.spent)
-            raise error from KeyboardInterrupt()
+            raise KeyboardInterrupt
 
     patch.setattr(Meter, "spend", interrupted)
 

@@ -294,6 +294,7 @@ def _factors(rng: np.random.Generator, size: int | tuple[int, int]) -> np.ndarra
 class ProblemBatch:
     """G problems side by side, nothing padded (U units and E pairs in all)."""
 
+    longest: int  # T, units of the largest problem
     units: Tensor  # [U, 17]
     pairs: Tensor  # [E, 6]
     owner: Tensor  # [E] unit at this end
@@ -303,7 +304,6 @@ class ProblemBatch:
     degree: Tensor  # [U, 1] entries of every unit, at least 1
     slot: Tensor  # [U] place of every unit in [G · T], its problem's units last to first
     later: Tensor  # [U, 1] units placed after this one, at least 1
-    longest: int  # T, units of the largest problem
 
     @classmethod
     def of(cls, problems: Sequence[PilotFeatures], device: torch.device) -> "ProblemBatch":
@@ -326,8 +326,7 @@ class ProblemBatch:
             np.repeat(np.arange(len(problems)), sizes) * sizes.max() + rank,
             np.maximum(rank, 1)[:, None].astype(np.float32),
         )
-        tensors: list[Any] = [torch.from_numpy(column).to(device) for column in columns]
-        return cls(*tensors, int(sizes.max()))
+        return cls(int(sizes.max()), *(torch.from_numpy(column).to(device) for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
