@@ -72,7 +72,7 @@ def test_choices_have_the_probabilities_of_the_equations(changes):
     likely = batch.likelihood(drawn)
     for g in range(len(ALL)):
         for s in range(2):
-            devices, wanted = literally(of, batch, drawn, g, s)
+            devices, wanted = literally(of, ALL[g], batch, drawn, g, s)
             taken = sum(row[d] for row, d in zip(wanted, devices, strict=True))
             assert likely.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
             some = [row[np.isfinite(row)] for row in wanted]
@@ -86,11 +86,11 @@ def encoded(of, problems):
     return of.on(problems).encoded(rows, max(p.n_operators for p in problems) + 1, rows)
 
 
-def literally(of, batch, placements, g, s):
+def literally(of, problem, batch, placements, g, s):
     """Devices along the nodes of a sample, and what the equations say of them."""
-    nodes = batch.read
-    size = int(nodes.present[g].sum())
-    features, may = nodes.features[g, :size].double().numpy(), nodes.open[g, :size].numpy()
+    features, *_ = of.on([problem])._columns
+    features, may = features[0].double().numpy(), batch.read.open[g].numpy()
+    size = len(features)
     devices = placements[g, s][batch.first[g, :size]].tolist()
     return devices, log_probabilities(of.module, features, may, devices)
 
@@ -145,7 +145,7 @@ def test_the_loss_weighs_decisions_by_roots_of_runtimes():
         average = roots.mean() if average is None else average
         gained = 0.0
         for s, root in enumerate(roots):
-            devices, log_p = literally(of, batch, drawn, 0, s)
+            devices, log_p = literally(of, SMALL, batch, drawn, 0, s)
             taken = sum(row[d] for row, d in zip(log_p, devices, strict=True))
             gained += (average - root) * taken / 4
         loss, _ = pupil.loss(np.array([0]), 0, seed)
@@ -156,7 +156,7 @@ def test_the_loss_weighs_decisions_by_roots_of_runtimes():
 def test_the_likeliest_answer_is_likelier_than_its_neighbours():
     of = hdp_policy()
     batch = encoded(of, [PAPER])
-    devices, wanted = literally(of, batch, batch.drawn(1, None), 0, 0)
+    devices, wanted = literally(of, PAPER, batch, batch.drawn(1, None), 0, 0)
     assert [row.argmax() for row in wanted] == devices
 
 
