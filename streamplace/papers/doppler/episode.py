@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from streamplace.model.arrays import ROUNDING
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.network import Heads
-from streamplace.papers.doppler.tensors import ProblemTensors
+from streamplace.papers.doppler.tensors import TaskTensors
 
 LIKELIEST = -1.0
 SHARP = 1e15
@@ -60,7 +60,7 @@ class DeviceTimes(NamedTuple):
 class Schedules:
     """What was decided so far in S episodes; tasks and devices are columns [S, 1]."""
 
-    def __init__(self, problem: ProblemTensors, episodes: int) -> None:
+    def __init__(self, problem: TaskTensors, episodes: int) -> None:
         n, d = problem.work.shape
         self.problem = problem
         self.episode = torch.arange(episodes, device=problem.work.device)
@@ -137,7 +137,7 @@ class Schedules:
 
 @torch.inference_mode()
 def episodes(
-    problem: ProblemTensors, heads: Heads, config: DopplerConfig, numbers: Tensor, *, taught: bool
+    problem: TaskTensors, heads: Heads, config: DopplerConfig, numbers: Tensor, *, taught: bool
 ) -> Iterator[EpisodeStep]:
     """Steps of S episodes, labelled by the critical path's choices if taught, or the actual ones.
 
@@ -179,6 +179,6 @@ def decided(score: Tensor, is_open: Tensor, uniform: Tensor, sharpness: Tensor) 
     return torch.searchsorted(chances, uniform * chances[:, -1:], right=True)
 
 
-def critical(problem: ProblemTensors, ready: Tensor) -> Tensor:
+def critical(problem: TaskTensors, ready: Tensor) -> Tensor:
     """Ready task [S, 1] with the longest path to an exit."""
     return problem.to_exit.masked_fill(~ready, -torch.inf).argmax(1, keepdim=True)

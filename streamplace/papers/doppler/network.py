@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, linear, pad
 
 from streamplace.papers.doppler import DopplerConfig
-from streamplace.papers.doppler.tensors import TASK_FEATURES, ProblemTensors
+from streamplace.papers.doppler.tensors import TASK_FEATURES, TaskTensors
 
 SLOPE = 0.1
 """Slope of LeakyReLU below 0."""
@@ -69,7 +69,7 @@ class DopplerModule(nn.Module):
         self.sel_hidden, self.plc_hidden = (nn.Linear(4 * width, hidden) for _ in "ab")
         self.sel_out, self.plc_out = (nn.Linear(hidden, 1, bias=False) for _ in "ab")
 
-    def forward(self, problem: ProblemTensors) -> Heads:
+    def forward(self, problem: TaskTensors) -> Heads:
         """Outputs of both networks for a problem."""
         h, x, sums = self.states(problem), problem.features, self.config.sums
         paths = (sums * along(h, path) for path in (problem.before, problem.after))
@@ -83,7 +83,7 @@ class DopplerModule(nn.Module):
         carried = sums * linear(h, of_placed)
         return Heads(score, start, carried, device_layer, self.plc_out.weight[0])
 
-    def states(self, problem: ProblemTensors) -> Tensor:
+    def states(self, problem: TaskTensors) -> Tensor:
         """States h [N, W] of all tasks after the messages."""
         h, (source, target) = self.enter(problem.features), problem.ends
         ones = h.new_ones(len(target), 1)
@@ -96,7 +96,7 @@ class DopplerModule(nn.Module):
 
 
 def along(h: Tensor, path: Tensor) -> Tensor:
-    """Sums of h [N, W] over the path of every task; ``path`` as in `ProblemTensors`."""
+    """Sums of h [N, W] over the path of every task; ``path`` as in `TaskTensors`."""
     sums = pad(h, (0, 0, 0, 1))
     for leap in path:  # after the first j, of 2^j tasks
         sums = sums + sums[leap]

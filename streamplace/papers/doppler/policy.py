@@ -32,7 +32,7 @@ from streamplace.model.problem import Problem
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import LIKELIEST, EpisodeStep, episodes
 from streamplace.papers.doppler.network import FEATURES, DopplerModule, Heads
-from streamplace.papers.doppler.tensors import ProblemTensors
+from streamplace.papers.doppler.tensors import TaskTensors
 
 ALMOST = 1 - 1e-6
 
@@ -92,7 +92,7 @@ def legal(problem: Problem, steps: Iterable[EpisodeStep]) -> Ints:
 def placed(module: DopplerModule, problem: Problem, numbers: Tensor) -> Ints:
     """Legal placements [S, N] of a problem by the actual choices; see `episode.episodes`."""
     device = next(module.parameters()).device
-    tensors = ProblemTensors.of(problem).to(device)
+    tensors = TaskTensors.of(problem).to(device)
     with torch.inference_mode():
         heads = module(tensors)
     steps = episodes(tensors, heads, module.config, numbers.to(device), taught=False)
@@ -115,7 +115,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         self.module: DopplerModule
         self._rewards_and_costs = with_costs(self.reward)
         self._imitation = config.imitation if task.features is None else 0
-        self._training = [ProblemTensors.of(problem) for problem in task.training]
+        self._training = [TaskTensors.of(problem) for problem in task.training]
         self._best = BestRewards(self.n_problems)
         self._earlier = RunningMean(len(task.training))
 
@@ -124,10 +124,9 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         """Number of rows."""
         return len(self.task.training) * self.config.steps
 
-    @property
-    def sizes(self) -> Longs:
+    def sizes(self, epoch: int) -> Longs:
         """Tasks of each row."""
-        return np.tile(super().sizes, self.config.steps)
+        return np.tile(super().sizes(epoch), self.config.steps)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of episodes of these problems, by the critical path or by their costs."""

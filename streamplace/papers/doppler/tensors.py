@@ -19,7 +19,7 @@ from streamplace.scheduling.tasks import mean_sendings, tasks_of
 TASK_FEATURES = ("computing", "sending in", "sending out", "t-level", "b-level")
 
 
-class ProblemTensors(NamedTuple):
+class TaskTensors(NamedTuple):
     """N tasks, E streams, D devices of up to C cores, U units of tasks that stay together.
 
     Rows are filled up with task N, unit U or device D, which do not exist.
@@ -47,7 +47,7 @@ class ProblemTensors(NamedTuple):
     room: Tensor  # [D] bytes, [0] if memory has no limit
 
     @classmethod
-    def of(cls, problem: Problem) -> "ProblemTensors":
+    def of(cls, problem: Problem) -> "TaskTensors":
         """Tensors of a problem on the CPU."""
         tasks, compiled, group = tasks_of(problem), problem.one_pass, problem.interchangeable
         n, n_units, into = tasks.n_tasks, len(tasks.member_start) - 1, tasks.in_stream
@@ -92,9 +92,9 @@ class ProblemTensors(NamedTuple):
         }
         return cls(**{name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
 
-    def to(self, device: torch.device) -> "ProblemTensors":
+    def to(self, device: torch.device) -> "TaskTensors":
         """The same on a device."""
-        return ProblemTensors(*(part.to(device) for part in self))
+        return TaskTensors(*(part.to(device) for part in self))
 
 
 def standardised(values: NDArray[Any]) -> Floats:

@@ -20,7 +20,7 @@ from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import EpisodeStep, episodes
 from streamplace.papers.doppler.network import DopplerModule
 from streamplace.papers.doppler.policy import choices, greedy, legal, numbers_of
-from streamplace.papers.doppler.tensors import ProblemTensors
+from streamplace.papers.doppler.tensors import TaskTensors
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 
@@ -145,7 +145,7 @@ def module(config):
 
 def ran(problem, config, share=0.3, n=2, seed=5, taught=False):
     """Episodes: policies, their outputs, what was seen, and the placements."""
-    of, tensors = module(config), ProblemTensors.of(problem)
+    of, tensors = module(config), TaskTensors.of(problem)
     heads = of(tensors)
     numbers = numbers_of(np.random.default_rng(seed), (n, problem.n_operators, 2), config, share)
     steps = list(episodes(tensors, heads, config, numbers, taught=taught))
@@ -173,7 +173,7 @@ def test_devices_are_seen_by_what_runs_there_and_when(problem, preset):
     """Appendix D.2, at every step of an episode, as differences from the mean device."""
     config = PRESETS[preset]
     record = arrays(ran(problem, config, n=1)[2])
-    seconds = float(ProblemTensors.of(problem).unit_s)
+    seconds = float(TaskTensors.of(problem).unit_s)
     for t, v in enumerate(record.task[0].tolist()):
         plain = device_features(problem, before(record, 0, t), v)
         scaled = np.stack([standard(column) for column in plain.T], axis=1)
@@ -336,7 +336,7 @@ def test_the_teacher_is_asked_wherever_the_policies_lead(problem):
 def test_episodes_and_likelihoods_stay_on_the_modules_device(problem, taught):
     """On the device ``meta``, on which nothing has a value that could be read."""
     config, meta = DopplerConfig(**SMALL), torch.device("meta")
-    of, tensors = module(config).to(meta), ProblemTensors.of(problem).to(meta)
+    of, tensors = module(config).to(meta), TaskTensors.of(problem).to(meta)
     heads = of(tensors)
     numbers = torch.zeros(3, problem.n_operators, 2, device=meta)
     steps = list(episodes(tensors, heads, config, numbers, taught=taught))
