@@ -9,14 +9,17 @@ are what was asked for, times what the kind of code of a job takes at the time, 
 whose other thread is idle.
 """
 
+import ctypes
 import os
+import subprocess
+import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 
-import numba
 import numpy as np
 from limiting import core_of, grant
 
@@ -26,28 +29,34 @@ QUIET_NS = {"independent": 0.63, "dependent": 1.10}
 PAUSE_SECONDS, UPDATE_SECONDS, RECENT_SECONDS, KEPT_SECONDS = 0.04, 0.5, 1.5, 120.0
 
 
-@numba.njit(nogil=True)
-def _independent(rounds: int) -> int:
-    a, b, c, d, e, f = 1, 2, 3, 4, 5, 6
-    for k in range(rounds):
-        a = a * 3 + k
-        b ^= b << 1
-        c += c >> 1
-        d = d * 5 ^ k
-        e += k ^ e
-        f = (f << 3) - f
-    return a + b + c + d + e + f
+SOURCE = """
+long independent(long rounds) {
+    long a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
+    for (long k = 0; k < rounds; k++) {
+        a = a * 3 + k; b ^= b << 1; c += c >> 1;
+        d = d * 5 ^ k; e += k ^ e; f = (f << 3) - f;
+    }
+    return a + b + c + d + e + f;
+}
+long dependent(long rounds) {
+    long a = 1;
+    for (long k = 0; k < rounds; k++) a = a * 6364136223846793005L ^ k;
+    return a;
+}
+"""
 
 
-@numba.njit(nogil=True)
-def _dependent(rounds: int) -> int:
-    a = 1
-    for k in range(rounds):
-        a = a * 6364136223846793005 ^ k
-    return a
+def _compiled() -> ctypes.CDLL:
+    """Both loops; a call leaves the lock of the interpreter to others."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "loops.so")
+        command = ["cc", "-O2", "-fwrapv", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+        subprocess.run(command, input=SOURCE.encode(), check=True)
+        return ctypes.CDLL(str(library))
 
 
-CODE = {"independent": _independent, "dependent": _dependent}
+LOOPS = _compiled()
+CODE = {kind: getattr(LOOPS, kind) for kind in ROUNDS}
 
 
 class ConstantSpeed:
@@ -63,8 +72,6 @@ class ConstantSpeed:
         self._threads.append(threading.Thread(target=self._follow))
 
     def __enter__(self) -> "ConstantSpeed":
-        for code in CODE.values():
-            code(1)
         for thread in self._threads:
             thread.start()
         return self
@@ -114,6 +121,6 @@ class ConstantSpeed:
             taken = {}
             for kind, code in CODE.items():
                 begun = time.thread_time_ns()
-                code(ROUNDS[kind])
+                code(ctypes.c_long(ROUNDS[kind]))
                 taken[kind] = (time.thread_time_ns() - begun) / ROUNDS[kind] / QUIET_NS[kind]
             self._seen[core].append((time.monotonic(), taken))

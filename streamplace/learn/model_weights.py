@@ -1,6 +1,6 @@
 """Weights of models: those that come with streamplace, and files, read again only if they change.
 
-Needs neither torch nor numba.
+Needs no torch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
