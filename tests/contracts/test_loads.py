@@ -25,7 +25,6 @@ from streamplace.model import Cluster, Device, Operator, Problem, Stream, Stream
 from streamplace.model.arrays import Ints
 from streamplace.model.coarsening import finest_level
 from streamplace.model.expansion import expand
-from streamplace.model.least_peak import peak_yardstick
 from streamplace.model.operators import Window
 from streamplace.placers.anneal.walk import peak_of
 from streamplace.placers.exact.units import units_of
@@ -174,7 +173,7 @@ FORMS: list[tuple[str, Callable[[Problem, Ints], float], Terms]] = [
     ("sim/streamsim/incremental.py", incremental, {}),
     ("model/coarsening.py and placers/anneal/walk.py", annealed, {}),
     ("placers/exact/units.py and prover.py", proven, {}),
-    # A constant load with a largest rate is another number; `learn/env/test_throughput.py` has both.
+    # A constant load with a largest rate is another number; `env/test_throughput.py` has both.
     ("learn/env/throughput.py", in_tensors, {Operator: {"max_rate"}}),
     ("learn/env/throughput.py", in_tensors, {Operator: {"constant"}}),
     (

@@ -169,7 +169,7 @@ class HsdagModule(nn.Module):
         pooled = z.new_zeros(len(count), z.shape[1]).index_add(0, group, weight[:, None] * z)
         pooled = pooled / count[:, None]
         first = torch.full_like(count, len(z)).scatter_reduce(
-            0, group, torch.arange(len(z)), "amin"
+            0, group, torch.arange(len(z), device=z.device), "amin"
         )
         units, able = _open(graphs, group, len(count))
         together = able == units[:, None]
