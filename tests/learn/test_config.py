@@ -46,7 +46,7 @@ def test_training_from_weights_asks_anew_what_to_train_on():
     ],
 )
 def test_options_that_contradict_each_other_are_refused(model, preset, options, refusal, tmp_path):
-    """A mean of earlier costs, no policy, problems too large, rounds without samples, columns without a number."""
+    """A mean of earlier costs, no policy, large problems, rounds without samples, odd columns."""
     file = tmp_path / "c.toml"
     file.write_text(options)
     with pytest.raises(StreamplaceError, match=refusal):

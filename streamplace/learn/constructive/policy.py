@@ -61,7 +61,7 @@ def chosen_devices(log_p: Tensor, generator: torch.Generator | None) -> Tensor:
     return (log_p - noise.log()).argmax(-1)
 
 
-class Policy(Protocol):
+class PlacementPolicy(Protocol):
     """A policy, as a module."""
 
     def __call__(

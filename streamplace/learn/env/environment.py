@@ -26,9 +26,9 @@ class Environment:
 
     Examples
     --------
-    >>> from streamplace import Cluster, Operator, StreamGraph
+    >>> from streamplace import Cluster, Operator, Stream, StreamGraph
     >>> graph = StreamGraph.of("g", [Operator("a", ipt=2.5e5, rate=1e4), Operator("b", ipt=5e5)],
-    ...                        [("a", "b")])
+    ...                        [Stream("a", "b")])
     >>> env = Environment.of([Problem(graph, Cluster.uniform(2))])
     >>> seen = env.reset(samples=1)
     >>> while not env.done:

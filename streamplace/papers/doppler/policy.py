@@ -280,10 +280,9 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         """Number of rows."""
         return len(self.task.training) * self.config.steps
 
-    @property
-    def sizes(self) -> Longs:
+    def sizes(self, epoch: int) -> Longs:
         """Tasks of each row."""
-        return np.tile(super().sizes, self.config.steps)
+        return np.tile(super().sizes(epoch), self.config.steps)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of episodes of these problems, by the critical path or by their costs."""

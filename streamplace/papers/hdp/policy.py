@@ -73,7 +73,7 @@ class HdpModule(nn.Module):
         given: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Decisions:
-        """Placements of a batch; see `streamplace.learn.constructive.policy.Policy`."""
+        """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`."""
         values, start = self.encode(batch)
         inputs, keys = self.read(values), self.key(values)[:, None]
         hidden_from = torch.zeros_like(values[..., 0]).masked_fill(~batch.present, -torch.inf)

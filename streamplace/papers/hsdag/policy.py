@@ -89,7 +89,7 @@ class HsdagModule(nn.Module):
         given: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Decisions:
-        """Placements of a batch; see `streamplace.learn.constructive.policy.Policy`.
+        """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`.
 
         Sample s is drawn in round s modulo T, and every round joins groups along another part of
         the streams. The likeliest are those of the last round that begins with the whole graph.

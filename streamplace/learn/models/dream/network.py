@@ -85,7 +85,7 @@ class SequenceEncoder(nn.Module):
         return nodes, nodes.gather(1, last).squeeze(1)
 
 
-class Operators(NamedTuple):
+class EncodedOperators(NamedTuple):
     """Encoded graphs and linear maps of their operators, which are computed once per graph."""
 
     inputs: Tensor  # [G, N, 4W] part of the LSTM's input, and its bias
@@ -114,16 +114,16 @@ class Decoder(nn.Module):
         self.output = nn.Linear(width, 1 if described else d)
         nn.init.orthogonal_(self.recurrent)
 
-    def operators(self, nodes: Tensor, batch: Batch) -> Operators:
+    def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
         """What decisions need of encoded operators [G, N, W] in the order of decision."""
         padding = ~batch.steps(batch.present)[:, None]
         hidden_from = nodes.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
         keys = nodes.transpose(1, 2)
-        return Operators(self.read(nodes), keys, self.context_layer(nodes), hidden_from)
+        return EncodedOperators(self.read(nodes), keys, self.context_layer(nodes), hidden_from)
 
     def step(
         self,
-        operators: Operators,
+        operators: EncodedOperators,
         t: int,
         seen: Observation,
         described: Tensor | None,
@@ -179,7 +179,7 @@ class EncoderDecoder(nn.Module):
         given: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Decisions:
-        """Placements of a batch; see `streamplace.learn.constructive.policy.Policy`."""
+        """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`."""
         described = self.decoder.read_state is not None
         features = ((operator_features(batch, self.names) - self.mean) / self.std).float()
         env = Environment(batch.in_yardsticks() if described else batch)
