@@ -29,7 +29,7 @@ from streamplace.errors import FormatError
 from streamplace.learn.constructive.policy import seeded
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.groups.nodes import Nodes, Traits, fractal_dimensions
-from streamplace.papers.hsdag.policy import ALONE, parse
+from streamplace.papers.hsdag.policy import parse
 
 pytestmark = pytest.mark.slow
 
@@ -190,11 +190,12 @@ def test_groups_grow_as_in_the_paper(data):
     scores = data.draw(st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.9]), min_size=len(edges)))
     scores = scores[: len(edges)]
     ends = np.array(edges, np.int64).reshape(-1, 2).T.copy()
-    found = parse(ends, np.array(scores, np.float32), n)
-    groups = [set(np.flatnonzero(found.group == g)) for g in range(found.group.max() + 1)]
+    found = parse(torch.from_numpy(ends), torch.tensor(scores), n)
+    group = found.group.numpy()
+    groups = [set(np.flatnonzero(group == g)) for g in range(group.max() + 1)]
     assert groups == grown(edges, [float(np.float32(s)) for s in scores], n)
     lonely = set(range(n)).difference(*map(set, edges))
-    assert {v for v in range(n) if found.edge[v] == ALONE} == lonely
+    assert {v for v in range(n) if found.edge[v] == len(edges)} == lonely
 
 
 def test_features_are_those_of_the_paper():

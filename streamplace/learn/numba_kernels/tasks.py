@@ -1,10 +1,9 @@
-"""The scheduling problem of one pass, and which devices its rules leave open."""
+"""The scheduling problem of one pass."""
 
 from typing import NamedTuple
 
-from streamplace.learn.numba_kernels.jit import borrowing_kernel, inlined_kernel
-from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.devices import SLACK
+from streamplace.learn.numba_kernels.jit import inlined_kernel
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.scheduling.tasks import tasks_of as scheduling_tasks_of
 
@@ -52,39 +51,3 @@ def transfer(tasks: TaskColumns, e: int, a: int, b: int) -> float:
         return 0.0
     seconds: float = tasks.latency[a, b] + tasks.size[e] * tasks.wire[a, b] + tasks.fixed_s[e]
     return seconds
-
-
-@inlined_kernel
-def free_core(tasks: TaskColumns, free: Floats, a: int) -> int:
-    """Core of device a that is free first; ``free`` [K] is when each core is free."""
-    c = tasks.core_start[a]
-    for other in range(c + 1, tasks.core_start[a + 1]):
-        if free[other] < free[c]:
-            c = other
-    return c
-
-
-@borrowing_kernel
-def find_open(tasks: TaskColumns, home: Ints, used: Floats, u: int, may: Bools) -> None:
-    """Find the devices open to unit u: its home, or else all with enough memory and no rival.
-
-    Whether its tasks may run there at all shows in their work, which is then finite.
-    """
-    for a in range(len(may)):
-        may[a] = home[u] < 0 or home[u] == a
-        if home[u] < 0 and len(tasks.memory):
-            may[a] = used[a] + tasks.memory[u] <= tasks.room[a] * (1 + SLACK)
-    if home[u] >= 0:
-        return
-    for i in range(tasks.rival_start[u], tasks.rival_start[u + 1]):
-        if home[tasks.rivals[i]] >= 0:
-            may[home[tasks.rivals[i]]] = False
-
-
-@borrowing_kernel
-def give_home(tasks: TaskColumns, home: Ints, used: Floats, u: int, a: int) -> None:
-    """Make device a the home of unit u, if it has none yet, and take the unit's memory there."""
-    if home[u] < 0:
-        home[u] = a
-        if len(tasks.memory):
-            used[a] += tasks.memory[u]

@@ -21,8 +21,6 @@ import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.learn.constructive.policy import FeatureScale
-from streamplace.learn.numba_kernels.arrays import group_by
-from streamplace.learn.numba_kernels.jit import kernel
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.families.tasks import grouped
@@ -161,45 +159,23 @@ def fractal_dimensions(edges: Longs, n_nodes: int) -> Floats:
     >>> fractal_dimensions(np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), 5).round(3).tolist()
     [0.657, 0.46, 0.737, 0.46, 0.657]
     """
-    return _slopes(edges[0], edges[1], n_nodes)
-
-
-@kernel
-def _slopes(source: Longs, target: Longs, n: int) -> Floats:
-    m = len(source)
-    start, entry = group_by(np.concatenate((source, target)), n)
-    dimension = np.zeros(n)
-    far, queue = np.empty(n, np.int64), np.empty(n, np.int64)
-    for v in range(n):
-        far[:] = -1
-        far[v], queue[0] = 0, v
-        end, at = 1, 0
-        while at < end:
-            u = queue[at]
-            at += 1
-            for i in range(start[u], start[u + 1]):
-                e = entry[i]
-                w = target[e] if e < m else source[e - m]
-                if far[w] < 0:
-                    far[w], queue[end] = far[u] + 1, w
-                    end += 1
-        dimension[v] = _slope(far[queue[:end]])
-    return dimension
-
-
-@kernel
-def _slope(distance: Longs) -> float:
-    """Slope of log N over log r for distances in ascending order, the node's own 0 first."""
-    most = distance[-1]
-    if most < 2:
-        return 0.0
-    log_r = np.log(np.arange(1.0, most + 1))
-    mass = np.zeros(most)
-    for r in distance:
-        mass[max(r, 1) - 1] += 1
-    log_n = np.log(np.cumsum(mass))
-    along = log_r - log_r.mean()
-    return float((along * (log_n - log_n.mean())).sum() / (along * along).sum())
+    itself = np.arange(n_nodes)
+    source, target = np.concatenate([edges, edges[::-1], [itself, itself]], axis=1)
+    order = target.argsort(kind="stable")
+    start = np.searchsorted(target[order], itself)
+    within = np.eye(n_nodes, -(-n_nodes // 64) * 64, dtype=bool)  # a row N(v, r) for every v
+    within = np.packbits(within, axis=1).view(np.uint64)
+    masses = [0 * itself, 0 * itself + 1]
+    while (masses[-1] > masses[-2]).any():
+        within = np.bitwise_or.reduceat(within[source[order]], start)
+        masses.append(np.bitwise_count(within).sum(axis=1, dtype=np.int64))
+    mass, is_radius = np.array(masses[2:]), np.diff(masses[1:], axis=0) > 0  # [R, V]
+    n_radii = is_radius.sum(axis=0).clip(min=1)
+    log_r, log_n = np.log(np.arange(1.0, len(mass) + 1))[:, None], np.log(mass)
+    along = (log_r - (log_r * is_radius).sum(axis=0) / n_radii) * is_radius
+    rise = log_n - (log_n * is_radius).sum(axis=0) / n_radii
+    squares = (along * along).sum(axis=0)
+    return np.asarray((along * rise).sum(axis=0) / np.where(squares > 0, squares, 1.0))
 
 
 class Traits(FeatureScale):

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm
+from torch.nn.functional import layer_norm, pad
 
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import (
@@ -36,8 +36,6 @@ from streamplace.learn.constructive.policy import (
     Decisions,
     chosen_devices,
 )
-from streamplace.learn.numba_kernels.jit import kernel
-from streamplace.model.arrays import Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes, Traits
 from streamplace.papers.hsdag import HOPS, HsdagConfig
@@ -159,12 +157,8 @@ class HsdagModule(nn.Module):
     ) -> tuple[GroupingRound, Tensor]:
         """A round on embeddings [V, W], and the groups' embeddings [C, W]."""
         scores = torch.sigmoid(self.score(z[edges[0]] * z[edges[1]]).squeeze(1))
-        parsed = parse(edges.numpy(), scores.detach().numpy(), len(z))
-        group = torch.from_numpy(parsed.group)
-        edge = torch.from_numpy(parsed.edge)
-        weight = z.new_ones(len(z))
-        joined = edge != ALONE
-        weight = weight.masked_scatter(joined, scores[edge[joined]])
+        edge, group = parse(edges, scores.detach(), len(z))
+        weight = pad(scores, (0, 1), value=1.0)[edge]
         count = torch.bincount(group)
         pooled = z.new_zeros(len(count), z.shape[1]).index_add(0, group, weight[:, None] * z)
         pooled = pooled / count[:, None]
@@ -201,64 +195,36 @@ def _open(graphs: GraphsSideBySide, group: Tensor, count: int) -> tuple[Tensor, 
     return units, able
 
 
-ALONE = -1
-
-
 class Parsed(NamedTuple):
     """Groups of nodes."""
 
-    edge: Longs  # [V] edge of the highest score at every node, `ALONE` where it has none
-    group: Longs  # [V] group of every node, numbered by first node
+    edge: Tensor  # [V] edge of the highest score at every node, E where it has none
+    group: Tensor  # [V] group of every node, numbered by first node
 
 
-def parse(edges: Longs, scores: Singles, n_nodes: int) -> Parsed:
+def parse(edges: Tensor, scores: Tensor, n_nodes: int) -> Parsed:
     """Groups of nodes that are connected by the edges [2, E] that some node keeps (equation 9).
 
     Every node keeps the edge of the highest score among those that touch it, of equals the first.
     So a node with an edge is never alone in its group.
 
-    >>> parse(np.array([[0, 1, 2], [1, 2, 3]]), np.array([0.9, 0.1, 0.4], np.float32), 5)
-    Parsed(edge=array([ 0,  0,  2,  2, -1]), group=array([0, 0, 1, 1, 2]))
+    >>> edges, scores = torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.tensor([0.9, 0.1, 0.4])
+    >>> [column.tolist() for column in parse(edges, scores, 5)]
+    [[0, 0, 2, 2, 3], [0, 0, 1, 1, 2]]
     """
-    edge = _dominant(edges[0], edges[1], scores, n_nodes)
-    return Parsed(edge, _joined(edges[0], edges[1], edge))
-
-
-@kernel
-def _dominant(source: Longs, target: Longs, scores: Singles, n: int) -> Longs:
-    edge = np.full(n, ALONE, np.int64)
-    for e in range(len(source)):
-        for v in (source[e], target[e]):
-            if edge[v] == ALONE or scores[e] > scores[edge[v]]:
-                edge[v] = e
-    return edge
-
-
-@kernel
-def _joined(source: Longs, target: Longs, edge: Longs) -> Longs:
-    n = len(edge)
-    root = np.arange(n)
-    for v in range(n):
-        if edge[v] != ALONE:
-            a, b = _root(root, source[edge[v]]), _root(root, target[edge[v]])
-            root[max(a, b)] = min(a, b)
-    group, count = np.empty(n, np.int64), 0
-    for v in range(n):
-        first = _root(root, v)
-        if first == v:
-            group[v] = count
-            count += 1
-        else:
-            group[v] = group[first]
-    return group
-
-
-@kernel
-def _root(root: Longs, v: int) -> int:
-    while root[v] != v:
-        root[v] = root[root[v]]
-        v = root[v]
-    return v
+    ends, both, n_edges = edges.flatten(), scores.repeat(2), len(scores)
+    node, number = (torch.arange(n, device=edges.device) for n in (n_nodes, n_edges))
+    best = scores.new_full((n_nodes,), -torch.inf).scatter_reduce(0, ends, both, "amax")
+    first = number.repeat(2).masked_fill(both < best[ends], n_edges)
+    edge = torch.full_like(node, n_edges).scatter_reduce(0, ends, first, "amin")
+    # From node to node along kept edges, each edge is better than the one before, until two nodes
+    # keep the same. The lesser of the two is the root, at most V - 1 steps away from all others.
+    other = torch.where(edge < n_edges, pad(edges.sum(0), (0, 1))[edge] - node, node)
+    root = torch.where(other[other] == node, torch.minimum(node, other), other)
+    for _ in range(n_nodes.bit_length()):
+        root = root[root]
+    leader = node.scatter_reduce(0, root, node, "amin")[root]  # first node of the group
+    return Parsed(edge, (leader == node).cumsum(0)[leader] - 1)
 
 
 class ManyGraphs(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from giph_reference import ends, linear, log_softmax, seconds
+from giph_reference import devices_of, ends, linear, log_softmax, seconds
 from problems import PROBLEMS
 from schedules_reference import ScheduleInProgress, longest_ways, mean_sending
 from seeded import seeded
@@ -17,8 +17,10 @@ from seeded import seeded
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS
 from streamplace.papers.doppler import DopplerConfig
-from streamplace.papers.doppler.episode import new_record
-from streamplace.papers.doppler.policy import DopplerModule, DopplerProblem, choices, numbers_of
+from streamplace.papers.doppler.episode import EpisodeStep, episodes
+from streamplace.papers.doppler.network import DopplerModule
+from streamplace.papers.doppler.policy import choices, greedy, legal, numbers_of
+from streamplace.papers.doppler.tensors import TaskTensors
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 
@@ -131,6 +133,7 @@ PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
 CHAIN = next(iter(chainmm(ChainMM(shards=1, devices=3), seed=0)))
 NAMED = [PROBLEMS[n] for n in ("diamond", "heterogeneous", "disconnected", "lone")]
 ALL = [PAPER, CHAIN, *NAMED, PROBLEMS["constrained"]]
+RULED = ("little memory", "little memory and rules", "memory that is full, many sources")
 SMALL: dict[str, Any] = {"width": 8, "hidden": 6, "rounds": 2}
 PRESETS = {k: v.model.model_copy(update=SMALL) for k, v in MODELS["doppler"].presets.items()}
 
@@ -140,12 +143,22 @@ def module(config):
     return seeded(DopplerModule(config), 0.3, 0.4)
 
 
-def ran(problem, config, share=0.3, n=2):
-    """Episodes: policies, what they outputs, what was seen, and the placements."""
-    of, prepared = module(config), DopplerProblem.of(problem, config)
-    outputs, record = of(prepared.graph), new_record(prepared.features, n)
-    numbers = numbers_of(np.random.default_rng(5), (n, problem.n_operators, 2), config, share)
-    return of, outputs, record, prepared.run(outputs, config, numbers, record, taught=False)
+def ran(problem, config, share=0.3, n=2, seed=5, taught=False):
+    """Episodes: policies, their outputs, what was seen, and the placements."""
+    of, tensors = module(config), TaskTensors.of(problem)
+    heads = of(tensors)
+    numbers = numbers_of(np.random.default_rng(seed), (n, problem.n_operators, 2), config, share)
+    steps = list(episodes(tensors, heads, config, numbers, taught=taught))
+    record = EpisodeStep(*(torch.stack(parts, 1) for parts in zip(*steps, strict=True)))
+    return of, heads, record, legal(problem, steps)
+
+
+def arrays(record):
+    """A record without the dimension of columns."""
+    columns = {
+        n: getattr(record, n)[..., 0] for n in ("task", "device", "done_task", "done_device")
+    }
+    return EpisodeStep(*(part.numpy() for part in record._replace(**columns)))
 
 
 def before(record, i, t):
@@ -159,8 +172,8 @@ def before(record, i, t):
 def test_devices_are_seen_by_what_runs_there_and_when(problem, preset):
     """Appendix D.2, at every step of an episode, as differences from the mean device."""
     config = PRESETS[preset]
-    _, _, record, _ = ran(problem, config, n=1)
-    seconds = DopplerProblem.of(problem, config).features.unit
+    record = arrays(ran(problem, config, n=1)[2])
+    seconds = float(TaskTensors.of(problem).unit_s)
     for t, v in enumerate(record.task[0].tolist()):
         plain = device_features(problem, before(record, 0, t), v)
         scaled = np.stack([standard(column) for column in plain.T], axis=1)
@@ -172,6 +185,7 @@ def test_devices_are_seen_by_what_runs_there_and_when(problem, preset):
 @pytest.mark.parametrize("problem", ALL)
 def test_ready_tasks_are_those_whose_inputs_are_placed(problem):
     (_, _, record, places), streams = ran(problem, DopplerConfig(**SMALL)), ends(problem)
+    record = arrays(record)
     for i, place in enumerate(places):
         for t, v in enumerate(record.done_task[i].tolist()):
             done = {u for u, _ in before(record, i, t)}
@@ -186,13 +200,48 @@ def test_ready_tasks_are_those_whose_inputs_are_placed(problem):
             assert dict(before(record, i, problem.n_operators)) == dict(enumerate(place.tolist()))
 
 
+def open_devices(problem, done, v):
+    """Devices that rules leave to task v when these tasks were placed, if any."""
+    rules, twins = problem.rules, problem.interchangeable.tolist()
+    used = {a for _, a in done}
+    empty = [a for a in range(problem.n_devices) if a not in used]
+    first = {twins[a]: a for a in reversed(empty)}
+    mine = sorted({*used, *first.values()})
+    if rules is None:
+        return mine
+    home, unit = {rules.unit[w]: a for w, a in done}, rules.unit[v]
+    if unit in home:
+        return [home[unit]]
+    rivals = {b for pair in rules.apart.tolist() if unit in pair for b in pair}
+    closed = {home[b] for b in rivals if b in home}
+    if rules.memory is not None:
+        for a, room in enumerate(rules.room):
+            full = sum(rules.memory[b] for b in home if home[b] == a)
+            closed |= {a} if full + rules.memory[unit] > room * (1 + 1e-9) else set()
+    return [a for a in mine if rules.allowed[unit, a] and a not in closed]
+
+
+@pytest.mark.parametrize("problem", [*ALL, *(PROBLEMS[n] for n in RULED)])
+def test_devices_are_open_as_the_rules_say(problem):
+    """And only the first of equal empty ones; if none is, all that may run the task."""
+    record = arrays(ran(problem, DopplerConfig(**SMALL), n=8)[2])
+    for i in range(8):
+        for t, v in enumerate(record.task[i].tolist()):
+            found = np.flatnonzero(record.open[i, t]).tolist()
+            wanted = open_devices(problem, before(record, i, t), v)
+            if not wanted:
+                assert found == devices_of(problem, v)
+                break
+            assert found == wanted
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("problem", ALL)
 def test_choices_have_the_probabilities_of_the_equations(problem, preset):
     """Torch for all steps at once, and the paper's definitions step by step, agree."""
     config = PRESETS[preset]
     of, outputs, record, _ = ran(problem, config)
-    found, tensors = choices(outputs, record, config, 0.0), arrays_of(of)
+    found, tensors, record = choices(outputs, record, config, 0.0), arrays_of(of), arrays(record)
     h = known(problem, tensors, config.rounds)
     for t in range(0, problem.n_operators, 3):
         ready = np.flatnonzero(record.ready[1, t]).tolist()
@@ -214,9 +263,9 @@ def test_the_likeliest_choices_are_those_of_the_highest_probability(problem):
     _, outputs, record, _ = ran(problem, config, share=0.0)
     score, heads = outputs.score.detach().numpy(), choices(outputs, record, config, 0.0)
     ready = np.where(record.ready, score, -np.inf)
-    assert (record.task == ready.argmax(axis=-1)).all()
+    assert (record.task[..., 0].numpy() == ready.argmax(axis=-1)).all()
     for a in range(problem.n_devices):
-        other = record._replace(device=np.full_like(record.device, a))
+        other = record._replace(device=torch.full_like(record.device, a))
         better = choices(outputs, other, config, 0.0).log_p - heads.log_p
         assert float(better.detach().max()) <= 1e-4
 
@@ -225,6 +274,7 @@ def test_choices_are_drawn_as_often_as_they_are_likely():
     problem, config = PROBLEMS["heterogeneous"], DopplerConfig(**SMALL)
     _, outputs, record, _ = ran(problem, config, share=0.0, n=10_000)
     likely = choices(outputs, record, config, 0.0).log_p[:, 0].detach().exp().numpy()
+    record = arrays(record)
     chosen = record.task[:, 0] * problem.n_devices + record.device[:, 0]
     for choice in np.unique(chosen):
         mine = chosen == choice
@@ -236,7 +286,7 @@ def test_what_explores_is_as_likely_as_it_is_done():
     config = DopplerConfig(select="critical-path", **SMALL)
     _, outputs, record, _ = ran(CHAIN, config)
     pure, mixed = (choices(outputs, record, config, share).log_p.detach() for share in (0.0, 0.5))
-    wanted = 0.5 * pure.exp() + 0.5 / torch.from_numpy(record.open.sum(-1))
+    wanted = 0.5 * pure.exp() + 0.5 / record.open.sum(-1)
     assert mixed.exp().numpy() == pytest.approx(wanted.numpy(), rel=1e-4)
 
 
@@ -254,9 +304,7 @@ def test_what_is_not_learned_leaves_its_head_alone(part, others):
 def test_both_rules_together_are_the_critical_path_scheduler():
     """Longest path first, earliest start, with ties to the first; nothing is left to learn."""
     config = DopplerConfig(select="critical-path", place="earliest", **SMALL)
-    prepared = DopplerProblem.of(CHAIN, config)
-    of = module(config)
-    place = prepared.greedy(of, config)
+    place = greedy(module(config), CHAIN)[0]
     done: list[tuple[int, int]] = []
     left = set(range(CHAIN.n_operators))
     length = [seconds for seconds, _ in paths(CHAIN, to_exit=True)]
@@ -273,10 +321,7 @@ def test_both_rules_together_are_the_critical_path_scheduler():
 def test_the_teacher_is_asked_wherever_the_policies_lead(problem):
     """What is judged is the critical path's choice; what is done is the policies' own."""
     config = DopplerConfig(**SMALL)
-    prepared, of = DopplerProblem.of(problem, config), module(config)
-    outputs, record = of(prepared.graph), new_record(prepared.features, 1)
-    numbers = numbers_of(np.random.default_rng(2), (1, problem.n_operators, 2), config, 0.5)
-    prepared.run(outputs, config, numbers, record, taught=True)
+    record = arrays(ran(problem, config, share=0.5, n=1, seed=2, taught=True)[2])
     length = [seconds for seconds, _ in paths(problem, to_exit=True)]
     for t, v in enumerate(record.task[0].tolist()):
         ready = np.flatnonzero(record.ready[0, t])
@@ -284,3 +329,16 @@ def test_the_teacher_is_asked_wherever_the_policies_lead(problem):
         starts = device_features(problem, before(record, 0, t), v)[:, 4]
         soonest = starts[record.open[0, t]].min()
         assert starts[record.device[0, t]] == pytest.approx(soonest)
+
+
+@pytest.mark.parametrize("taught", [False, True])
+@pytest.mark.parametrize("problem", [CHAIN, PROBLEMS["little memory and rules"]])
+def test_episodes_and_likelihoods_stay_on_the_modules_device(problem, taught):
+    """On the device ``meta``, on which nothing has a value that could be read."""
+    config, meta = DopplerConfig(**SMALL), torch.device("meta")
+    of, tensors = module(config).to(meta), TaskTensors.of(problem).to(meta)
+    heads = of(tensors)
+    numbers = torch.zeros(3, problem.n_operators, 2, device=meta)
+    steps = list(episodes(tensors, heads, config, numbers, taught=taught))
+    record = EpisodeStep(*(torch.stack(parts, 1) for parts in zip(*steps, strict=True)))
+    assert choices(heads, record, config, 0.1).log_p.device == meta

@@ -10,7 +10,7 @@ from adam import rows, taught
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.papers.doppler import DopplerConfig
-from streamplace.papers.doppler.episode import FEATURES
+from streamplace.papers.doppler.network import FEATURES
 from streamplace.papers.doppler.policy import DopplerLearner
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
@@ -69,7 +69,7 @@ def test_the_loss_weighs_choices_by_their_placements_cost(monkeypatch):
         loss, report = pupil.loss(rows(1), 0, step)
         outputs, record, config, _ = calls[-1]
         place = np.empty((1, PAPER[1].n_operators), np.int32)
-        place[0, record.done_task[0]] = record.done_device[0]
+        place[0, record.done_task[0, :, 0]] = record.done_device[0, :, 0]
         costs.append(named_objective(LINKS).values(PAPER[1], place)[0] / bound)
         gain = np.mean(costs[:-1]) - costs[-1] if step else 0.0
         found = choices(outputs, record, config, 0.0)
