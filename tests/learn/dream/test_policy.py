@@ -85,32 +85,6 @@ def test_greedy_takes_the_likeliest_device_at_every_step():
     assert torch.equal(batch.placements(likeliest), greedy)
 
 
-def test_only_open_devices_are_chosen():
-    """Of a cluster of three on a model of five, of unused ones the first."""
-    problem = Problem(fork_join(3), Cluster.uniform(3))
-    batch = batch_of([problem])
-    sampled = batch.along(drawn(policy_of("dream"), batch, samples=200))[0]
-    assert sampled.max() == 2
-    first_seen = sampled.cummax(1).values.diff(dim=1, prepend=torch.full((200, 1), -1))
-    assert first_seen.max() == 1
-
-
-def test_unequal_devices_are_all_open():
-    """Swapping them would change the placement's value."""
-    batch = batch_of([Problem(fork_join(2), heterogeneous())])
-    sampled = batch.along(drawn(policy_of("dream"), batch, samples=200))
-    assert set(sampled[0, :, 0].tolist()) == {0, 1, 2}
-
-
-def test_rules_are_respected():
-    """Groups, pins and allowed devices always; what keeps apart unless it leads nowhere."""
-    problem = constrained()
-    rows = drawn(policy_of("dream"), batch_of([problem]), samples=300)[0].int().numpy()
-    legal = problem.legal(rows)
-    assert legal.mean() > 0.5
-    assert problem.legal(problem.repaired(rows)).all()
-
-
 def renamed(graph, stored):
     """The same graph with its operators stored in another order."""
     names = graph.operators.name

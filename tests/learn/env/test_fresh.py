@@ -6,6 +6,7 @@ import torch
 from problems import PROBLEMS, heterogeneous, random_tasks
 
 from streamplace.families.branched import STANDARD, Branched, Topology, branched, is_small
+from streamplace.learn.constructive.memory import random_placements
 from streamplace.learn.env import throughput
 from streamplace.learn.env.fresh import FreshProblems
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
@@ -46,8 +47,7 @@ def written(batch, g):
 def test_written_as_problems_they_are_worth_the_same(seed):
     """By the simulator; with the same yardstick, and the same devices are interchangeable."""
     batch = batch_of(POOL, 40, 0.3, seed)
-    draws = torch.rand(*batch.present.shape, 4).movedim(2, 1) * batch.exists.sum(1)[:, None, None]
-    placements = draws.long() * batch.present[:, None]
+    placements = random_placements(batch, 4, torch.Generator().manual_seed(seed))
     found = throughput(batch, placements)
     for g, rows in enumerate(placements.int().numpy()):
         problem = written(batch, g)
