@@ -38,16 +38,10 @@ class Favourites:
         self.task, self.config = task, config
         self.module = torch.nn.ParameterDict({"liking": torch.zeros(config.devices)})
         self.reward = reward_of(task.objective, task.reward)
-        self.best = np.zeros(self.n_problems)
+        self.best = np.zeros(len(task.training))
 
-    @property
-    def n_problems(self) -> int:
-        """Number of training problems."""
-        return len(self.task.training)
-
-    @property
-    def sizes(self) -> Longs:
-        """Operators of each."""
+    def sizes(self, epoch: int) -> Longs:
+        """Operators of each training problem."""
         return np.array([problem.n_operators for problem in self.task.training])
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":

@@ -18,6 +18,8 @@ C = TypeVar("C", bound="Config")
 
 MOST_DEVICES = 128
 """Most devices of a model that has a limit: memories hold their numbers in signed bytes."""
+MOST_FRESH_DEVICES = 64
+"""Most devices of problems that a training makes anew."""
 Order = Literal[
     "topological", "bfs", "dfs-preorder", "dfs-postorder", "reversed-topological", "lexicographic"
 ]

@@ -183,9 +183,10 @@ class TrainingLoop:
         return -(-len(self.learner.sizes(epoch)) // self.config.batch)
 
     def _rate(self, epochs: float) -> float:
-        """Learning rate after so many epochs."""
+        """Learning rate after so many epochs; the last step has the final one."""
         config = self.config
-        done = epochs / config.epochs
+        end = config.epochs - 1 / self._n_steps(config.epochs - 1)
+        done = epochs / end if end else 0.0
         share = 1 - done if config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * done))
         span = config.learning_rate - config.final_learning_rate
         return config.final_learning_rate + span * share

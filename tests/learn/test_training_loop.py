@@ -40,7 +40,7 @@ def test_steps_are_those_of_adam_however_gradients_lie_in_memory(tmp_path):
     module, expected = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
     expected.load_state_dict(module.state_dict())
     learner = SimpleNamespace(
-        module=module, n_problems=2, sizes=np.ones(2, np.int64), spec=dict, state=dict
+        module=module, sizes=lambda epoch: np.ones(2, np.int64), spec=dict, state=dict
     )
     workers, settings = TransposedGradients(), {"seed": 0, "start": None, "model": "linear"}
     TrainingLoop(

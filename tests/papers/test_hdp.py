@@ -20,7 +20,7 @@ from giph_reference import ends
 from layers_reference import linear, lstm, parameter
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.tensors.draws import child, children
+from streamplace.learn.constructive.policy import seeded
 from streamplace.objectives.registry import OBJECTIVES
 
 pytestmark = pytest.mark.slow
@@ -67,31 +67,33 @@ def log_probabilities(module, rows, may, devices):
 def test_choices_have_the_probabilities_of_the_equations(changes):
     """All steps of all problems at once, and step by step, agree with plain loops."""
     of = hdp_policy(**changes)
-    batch = encoded(of, ALL)
-    drawn = batch.drawn(2, child(torch.tensor(3), torch.arange(len(ALL))))
-    likely = batch.likelihood(drawn)
+    batch = batch_of(of, ALL)
+    drawn = of.module(batch, 2, None, GENERATOR)
+    again = of.module(batch, 0, drawn.placements)
+    assert all(torch.allclose(*pair, atol=1e-5) for pair in zip(drawn[:3], again[:3], strict=True))
     for g in range(len(ALL)):
         for s in range(2):
-            devices, wanted = literally(of, ALL[g], batch, drawn, g, s)
+            devices, wanted = literally(of, batch, drawn.placements[g, s], g)
             taken = sum(row[d] for row, d in zip(wanted, devices, strict=True))
-            assert likely.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
+            assert drawn.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
             some = [row[np.isfinite(row)] for row in wanted]
             entropy = np.mean([-(np.exp(row) * row).sum() for row in some])
-            assert likely.entropy[g, s].item() == pytest.approx(entropy, abs=1e-3)
+            assert drawn.entropy[g, s].item() == pytest.approx(entropy, abs=1e-3)
 
 
-def encoded(of, problems):
+GENERATOR = seeded(3, torch.device("cpu"))
+
+
+def batch_of(of, problems):
     """Problems in a batch, padded."""
-    rows = torch.arange(len(problems))
-    return of.on(problems).encoded(rows, max(p.n_operators for p in problems) + 1, rows)
+    return of.on(problems).batch(torch.arange(len(problems)))
 
 
-def literally(of, problem, batch, placements, g, s):
-    """Devices along the nodes of a sample, and what the equations say of them."""
-    features, *_ = of.on([problem])._columns
-    features, may = features[0].double().numpy(), batch.read.open[g].numpy()
-    size = len(features)
-    devices = placements[g, s][batch.first[g, :size]].tolist()
+def literally(of, batch, placement, g=0):
+    """Devices along the nodes of a graph, and what the equations say of them."""
+    size = int(batch.present[g].sum())
+    features, may = batch.features[g, :size].double().numpy(), batch.open[g, :size].numpy()
+    devices = placement[batch.first[g, :size]].tolist()
     return devices, log_probabilities(of.module, features, may, devices)
 
 
@@ -134,18 +136,16 @@ def test_the_loss_weighs_decisions_by_roots_of_runtimes():
     Runtimes are makespans in multiples of a bound.
     """
     of = hdp_policy([SMALL], **paper_options("hdp", width=8, embedding=3))
-    pupil, rows, bound = learner_of(of), torch.tensor([0]), OBJECTIVES["makespan"].bound(SMALL)
-    average = None
+    pupil, bound = learner_of(of), OBJECTIVES["makespan"].bound(SMALL)
+    average, batch = None, batch_of(of, [SMALL])
     for seed in range(3):
-        of_batch, of_samples, _ = children(child(torch.tensor(seed), rows), 3)
-        batch = of.on([SMALL]).encoded(rows, SMALL.n_operators, of_batch)
-        drawn = batch.drawn(4, of_samples)
-        placements = drawn[0].numpy().astype(np.int32)
+        drawn = of.module(batch, 4, None, seeded(seed, of.device)).placements[0]
+        placements = drawn.numpy().astype(np.int32)
         roots = np.sqrt(OBJECTIVES["makespan"].values(SMALL, placements) / bound)
         average = roots.mean() if average is None else average
         gained = 0.0
         for s, root in enumerate(roots):
-            devices, log_p = literally(of, SMALL, batch, drawn, 0, s)
+            devices, log_p = literally(of, batch, drawn[s])
             taken = sum(row[d] for row, d in zip(log_p, devices, strict=True))
             gained += (average - root) * taken / 4
         loss, _ = pupil.loss(np.array([0]), 0, seed)
@@ -155,21 +155,20 @@ def test_the_loss_weighs_decisions_by_roots_of_runtimes():
 
 def test_the_likeliest_answer_is_likelier_than_its_neighbours():
     of = hdp_policy()
-    batch = encoded(of, [PAPER])
-    devices, wanted = literally(of, PAPER, batch, batch.drawn(1, None), 0, 0)
+    batch = batch_of(of, [PAPER])
+    devices, wanted = literally(of, batch, of.module(batch, 1).placements[0, 0])
     assert [row.argmax() for row in wanted] == devices
 
 
 def test_nodes_are_decided_about_in_the_order_asked_for():
     """Whole groups where a graph has more operators than the model groups."""
-    n = PAPER.n_operators
     for order in ("bfs", "reversed-topological"):
-        fine = encoded(hdp_policy(order=order), [PAPER])
-        assert fine.order[0, :n].tolist() == decision_order(PAPER, order).tolist()
-    coarse = encoded(hdp_policy(groups=6), [PAPER])
-    label = coarse.place[0, :n]
+        fine = batch_of(hdp_policy(order=order), [PAPER])
+        assert fine.place[0].argsort().tolist() == decision_order(PAPER, order).tolist()
+    coarse = hdp_policy(groups=6)
+    label = batch_of(coarse, [PAPER]).place[0]
     assert label.unique().tolist() == [*range(6)]
-    drawn = coarse.drawn(2, torch.tensor([1]))[0, :, :n]
+    drawn = coarse.module(batch_of(coarse, [PAPER]), 2, None, GENERATOR).placements[0]
     for group in range(6):
         assert (drawn[:, label == group] == drawn[:, label == group][:, :1]).all()
 

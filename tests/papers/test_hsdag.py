@@ -26,7 +26,7 @@ from problems import PROBLEMS
 from strategies import problems as any_problem
 
 from streamplace.errors import FormatError
-from streamplace.learn.tensors.draws import child, children, uniform
+from streamplace.learn.constructive.policy import seeded
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.groups.nodes import Nodes, Traits, fractal_dimensions
 from streamplace.papers.hsdag.policy import parse
@@ -171,14 +171,14 @@ def features(problems):
     return standard(rows, [-1, -18])
 
 
-KEYS = child(torch.tensor(4), torch.arange(len(ALL)))
-
-
-def episode(dropout=0.3, rounds=3, coarsened=False):
-    """All problems side by side, and which of their edges are there in every round."""
-    of = hsdag_policy(dropout=dropout, rounds=rounds, coarsened=coarsened)
-    made = of.on(ALL).encoded(torch.arange(len(ALL)), max(p.n_operators for p in ALL), KEYS)
-    return of, made, (uniform(KEYS, rounds, 99) >= dropout).numpy()
+def episode(problems, samples=7, seed=4, **changes):
+    """Samples of problems side by side, their rounds, and the edges [T, E] present in each."""
+    of = hsdag_policy(problems, **changes)
+    batch = of.on(problems).batch(torch.arange(len(problems)))
+    drawn = of.module(batch, samples, None, seeded(seed, of.device))
+    edges, config = batch.graphs.edges.shape[1], of.module.config
+    kept = torch.rand(config.rounds, edges, generator=seeded(seed, of.device)) >= config.dropout
+    return of, batch, drawn, of.module.rounds(batch.graphs, list(kept)), kept.numpy()
 
 
 @given(st.data())
@@ -220,17 +220,13 @@ def test_the_loss_is_that_of_equation_14():
 
     Rewards are the inverse of the makespan, in multiples of a bound.
     """
-    of = hsdag_policy([SMALL], **paper_options("hsdag", width=8))
-    config, rows = of.module.config, torch.tensor([0])
-    of_batch, of_samples, _ = children(child(torch.tensor(3), rows), 3)
-    drawn = of.on([SMALL]).encoded(rows, SMALL.n_operators, of_batch)
-    placements = drawn.drawn(config.on_policy, of_samples)[0].numpy().astype(np.int32)
-    nodes = Nodes.units(SMALL)
-    kept = uniform(of_batch, config.rounds, nodes.edges.shape[1]) >= config.dropout
+    options = paper_options("hsdag", width=8)
+    of, _, drawn, _, kept = episode([SMALL], options["on_policy"], seed=3, **options)
+    config, placements = of.module.config, drawn.placements[0].numpy().astype(np.int32)
     latency = OBJECTIVES["makespan"].values(SMALL, placements)
     reward = OBJECTIVES["makespan"].bound(SMALL) / latency
     gained = 0.0
-    for i, (groups, rows_of) in enumerate(literally(of, nodes, kept[0].numpy())):
+    for i, (groups, rows_of) in enumerate(literally(of, Nodes.units(SMALL), kept)):
         pairs = zip(groups, rows_of, strict=True)
         taken = sum(row[placements[i][min(group)]] for group, row in pairs)
         gained += config.discount**i * reward[i] * taken
@@ -241,39 +237,45 @@ def test_the_loss_is_that_of_equation_14():
 @pytest.mark.parametrize("coarsened", [False, True])
 def test_choices_have_the_probabilities_of_the_equations(coarsened):
     """Groups and distributions of every round, and what samples of each round are worth."""
-    of, made, kept = episode(coarsened=coarsened)
-    drawn = made.drawn(7, KEYS)
-    likely = made.likelihood(drawn)
+    of, batch, drawn, rounds, kept = episode(ALL, dropout=0.3, rounds=3, coarsened=coarsened)
+    again = of.module(batch, 2, drawn.placements[:, 2:], seeded(4, of.device))
+    assert torch.allclose(drawn.log_probability[:, 2:], again.log_probability[:, 2:])
+    start = 0
     for g, problem in enumerate(ALL):
         nodes = Nodes.units(problem)
-        wanted = literally(of, nodes, kept[g, :, : nodes.edges.shape[1]])
-        for t, (groups, rows) in enumerate(wanted):
-            group = made.rounds[t].group[made.owner == g].numpy()
+        edges = slice(start, start := start + nodes.edges.shape[1])
+        for t, (groups, rows) in enumerate(literally(of, nodes, kept[:, edges])):
+            group = rounds[t].group[batch.graphs.owner == g].numpy()
             assert groups == [set(np.flatnonzero(group == c)) for c in np.unique(group)]
             for s in range(t, 7, 3):
-                by_node = drawn[g, s][nodes.first].tolist()
+                by_node = drawn.placements[g, s][nodes.first].tolist()
                 taken = sum(row[by_node[min(c)]] for c, row in zip(groups, rows, strict=True))
-                assert likely.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
+                assert drawn.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
                 some = [row[np.isfinite(row)] for row in rows]
                 entropy = np.mean([-(np.exp(row) * row).sum() for row in some])
-                assert likely.entropy[g, s].item() == pytest.approx(entropy, abs=1e-3)
-    assert made.weights(4).tolist() == pytest.approx([1, 0.95, 0.95**2, 1])
+                assert drawn.entropy[g, s].item() == pytest.approx(entropy, abs=1e-3)
+    assert drawn.weights[:4].tolist() == pytest.approx([1, 0.95, 0.95**2, 1])
 
 
 def test_operators_of_a_group_go_together():
     """In the round that a sample is of; no operator with a stream is alone."""
-    _, made, _ = episode(dropout=0.0)
-    for s, placement in enumerate(made.drawn(6, KEYS)[0, :, : PAPER.n_operators].numpy()):
-        group = made.rounds[s % 3].group[: PAPER.n_operators].numpy()
+    _, _, drawn, rounds, _ = episode(ALL, 6, dropout=0.0, rounds=3)
+    for s, placement in enumerate(drawn.placements[0, :, : PAPER.n_operators].numpy()):
+        group = rounds[s % 3].group[: PAPER.n_operators].numpy()
         assert np.bincount(group).min() >= 2
         for c in np.unique(group):
             assert len(set(placement[group == c])) == 1
 
 
+def greedy(of, problems):
+    """Likeliest placement of every problem."""
+    return of.greedy(problems, of.on(problems))
+
+
 @settings(max_examples=15)
 @given(problem=any_problem(most=5))
 def test_answers_are_legal(problem):
-    (found,) = hsdag_policy([problem]).on([problem]).greedy()
+    (found,) = greedy(hsdag_policy([problem]), [problem])
     assert problem.legal(found)[0]
 
 
@@ -281,15 +283,15 @@ def test_answers_have_the_groups_of_the_whole_graph():
     """Groups of groups end as whole components, so that one device would get everything."""
     coarse = hsdag_policy(rounds=20, coarsened=True)
     fine = hsdag_policy(rounds=1)
-    for problem, found in zip(ALL, coarse.on(ALL).greedy(), strict=True):
-        assert found.tolist() == fine.on([problem]).greedy()[0].tolist()
+    for problem, found in zip(ALL, greedy(coarse, ALL), strict=True):
+        assert found.tolist() == greedy(fine, [problem])[0].tolist()
 
 
 def test_problems_side_by_side_are_placed_as_one_by_one():
     of, every = hsdag_policy(list(PROBLEMS.values())), list(PROBLEMS.values())
-    together = of.on(every).greedy()
+    together = greedy(of, every)
     for problem, found in zip(every, together, strict=True):
-        assert found.tolist() == of.on([problem]).greedy()[0].tolist()
+        assert found.tolist() == greedy(of, [problem])[0].tolist()
 
 
 def test_a_short_training_shortens_passes():

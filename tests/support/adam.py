@@ -15,7 +15,7 @@ def train(learner, epochs, rate=5e-3):
     """Go through the problems in shuffled batches of eight, by seeds that depend on the epoch."""
     adam = torch.optim.Adam(learner.module.parameters(), rate)
     for epoch in range(epochs):
-        rows = np.random.default_rng(epoch).permutation(learner.n_problems)
+        rows = np.random.default_rng(epoch).permutation(len(learner.sizes(epoch)))
         for start in range(0, len(rows), 8):
             part = rows[start : start + 8]
             adam.zero_grad()

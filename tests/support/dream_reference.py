@@ -115,7 +115,7 @@ class Reference:
         return torch.stack(known).mean(0) if known else devices.new_zeros(devices.shape[1])
 
     def described(self, v, decided, order):
-        """What every device is and holds [D, 20] before the decision about v: `DeviceTrait`."""
+        """What every device is and holds [D, 20] before v is decided about: `devices.FEATURES`."""
         problem, n = self.problem, self.n_devices
         instance, unit = problem.instance, peak_yardstick(problem, finest_level(problem))
         load = torch.tensor(instance.load[:, instance.device_type] / unit)

@@ -74,9 +74,8 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         for row, target in enumerate(task.targets):
             if target is not None:
                 numbers = torch.tensor([row], device=policy.device)
-                env = self._environment(numbers)
                 placement = torch.from_numpy(target).long().to(policy.device)[None, None]
-                self.memory.add(numbers, *env.judged(placement))
+                self._remember(numbers, self._environment(numbers), placement)
 
     def sizes(self, epoch: int) -> Longs:
         """Operators of each given problem, or after imitation, of those that are made anew."""
@@ -106,8 +105,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
             good[:, :1] |= again[:, :1] > EMPTY
         decisions = self.policy.module(batch, self.config.on_policy, replayed, generator)
         drawn = decisions.placements[:, : self.config.on_policy]
-        legal, rewards = env.judged(drawn)
-        self.memory.add(numbers, legal, rewards)
+        rewards = self._remember(numbers, env, drawn)
         valid = torch.cat([torch.ones_like(rewards, dtype=torch.bool), good], dim=1)
         weights = self._weights(numbers, torch.cat([rewards, again], dim=1), valid)
         return self._loss(decisions, weights, rewards, self.memory.best(numbers))
@@ -165,9 +163,22 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         if not (most := max(usual, replay.exploration_while_poor)):
             return
         count = torch.where(self.memory.best(numbers) < replay.threshold, most, usual)
-        legal, rewards = env.judged(random_placements(env.batch, most, generator))
-        beyond = torch.arange(most, device=numbers.device) >= count[:, None]
-        self.memory.add(numbers, legal, rewards.masked_fill(beyond, EMPTY))
+        self._remember(numbers, env, random_placements(env.batch, most, generator), count)
+
+    def _remember(
+        self, numbers: Tensor, env: Environment, placements: Tensor, count: Tensor | None = None
+    ) -> Tensor:
+        """Rewards [G, S] of placements; the best of the first ones [G] go into the memories.
+
+        Placements that differ in the names of interchangeable devices alone are kept once.
+        """
+        legal, rewards = env.judged(placements)
+        kept = rewards
+        if count is not None:
+            beyond = torch.arange(rewards.shape[1], device=rewards.device) >= count[:, None]
+            kept = rewards.masked_fill(beyond, EMPTY)
+        self.memory.add(numbers, env.batch.canonical(legal), kept)
+        return rewards
 
     def _weights(self, rows: Tensor | None, rewards: Tensor, valid: Tensor) -> Tensor:
         """Advantages [G, S] over their number."""

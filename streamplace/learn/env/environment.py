@@ -26,9 +26,9 @@ class Environment:
 
     Examples
     --------
-    >>> from streamplace import Cluster, Operator, StreamGraph
+    >>> from streamplace import Cluster, Operator, Stream, StreamGraph
     >>> graph = StreamGraph.of("g", [Operator("a", ipt=2.5e5, rate=1e4), Operator("b", ipt=5e5)],
-    ...                        [("a", "b")])
+    ...                        [Stream("a", "b")])
     >>> env = Environment.of([Problem(graph, Cluster.uniform(2))])
     >>> seen = env.reset(samples=1)
     >>> while not env.done:
@@ -101,7 +101,8 @@ class Environment:
         self.step_number = 0
         self._on = self.loads.new_zeros(graphs, n, samples, d)
         self._chosen = self.batch.order.new_zeros(graphs, samples, n)
-        self._load = self._loose = self._used = self.loads.new_zeros(graphs, samples, d)
+        nothing = self.loads.new_zeros(graphs, samples, d)
+        self._load = self._loose = self._used = self._previous = nothing
         self._link = self.loads.new_zeros(graphs, samples, d, d)
         return self._observation()
 
@@ -117,7 +118,7 @@ class Environment:
         carried = self._seen["flow"][..., None] * self.wire[:, None]
         self._link = torch.addcmul(self._link, carried, on[:, :, None])
         self._loose = self._loose - self._seen["flow"] + self.sent[:, t, None, None] * on
-        self._used = self._used + on
+        self._used, self._previous = self._used + on, on
         self.step_number += 1
         return self._observation()
 
@@ -146,7 +147,6 @@ class Environment:
         t = min(self.step_number, self.loads.shape[1] - 1)
         mapped = self._maps[:, t, :, :t] @ self._on[:, :t].flatten(2)
         flow, upstream, *rules = mapped.view(*mapped.shape[:2], *self._load.shape[1:]).unbind(1)
-        previous = self._on[:, t - 1] if t else torch.zeros_like(self._load)
         self._seen = {
             "open": self._open(t, rules),
             "load": self._load,
@@ -155,7 +155,7 @@ class Environment:
             "upstream": upstream,
             "loose": self._loose,
             "used": self._used,
-            "previous": previous,
+            "previous": self._previous,
         }
         return self._seen
 

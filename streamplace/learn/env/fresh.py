@@ -15,7 +15,6 @@ Shapes: P problems of a pool, C of an epoch, G of a batch, N operators, D device
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from torch import Tensor
 
 from streamplace.families.branched import STANDARD, Branched, Topology, is_small
 from streamplace.families.registry import FAMILIES
+from streamplace.learn.config import MOST_FRESH_DEVICES
 from streamplace.learn.env.batch import Batch, ProblemTensors
 from streamplace.model.arrays import Longs
 from streamplace.model.cluster import Cluster
@@ -33,7 +33,6 @@ DEVICES = 5
 """Devices of problems of the family branched."""
 SLOWEST, FASTEST = 8e3, 2.5e4
 """Tuples/s of these."""
-MOST_DEVICES = 64
 CPU, LINKS = (0.3, 3.0), (0.03, 3.0)
 SPREADS = (1.0, 1.0, 2.0, 3.0, 4.0)
 """Factors within which devices and links differ."""
@@ -92,7 +91,8 @@ class FreshProblems:
         """Devices of the largest cluster of a batch; drawn by a seed, as shapes are no tensors."""
         rng = np.random.default_rng(generator.initial_seed())
         return max(
-            DEVICES, round(math.exp(rng.uniform(math.log(2), math.log(min(MOST_DEVICES, 2 * n)))))
+            DEVICES,
+            round(math.exp(rng.uniform(math.log(2), math.log(min(MOST_FRESH_DEVICES, 2 * n))))),
         )
 
 
@@ -193,10 +193,12 @@ def _batch(
     graphs: Batch, load: Tensor, flows: Tensor, wire: Tensor, exists: Tensor, alike: Tensor
 ) -> Batch:
     first = torch.arange(exists.shape[1], device=exists.device) == 0
-    return replace(
-        graphs,
+    return Batch(
+        present=graphs.present,
+        order=graphs.order,
         load=load,
         bytes=flows,
+        streams=graphs.streams,
         wire=wire,
         exists=exists,
         allowed=torch.where(graphs.present[..., None], exists[:, None], first),

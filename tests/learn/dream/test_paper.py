@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dream_cases import MODELS
+from dream_cases import MODELS, batch_of
 from dream_reference import Reference, random_samples
 from problems import diamond, fork_join
 
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.env import Environment
 from streamplace.learn.models.dream import policy
-from streamplace.learn.models.dream.prefixes import PrefixTree
+from streamplace.learn.models.dream.features import operator_features
 from streamplace.learn.registry import MODELS as REGISTERED
 from streamplace.learn.registry import LearningTask
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
@@ -49,8 +50,9 @@ def test_features_are_cpu_utilisation_and_payload_as_they_are():
         [Stream("a", "b")],
     )
     problem = Problem(graph, FIVE)
-    learner: Any = learner_of("dream", (problem,))
-    found = learner.policy.scale.operators(problem)
+    module: Any = learner_of("dream", (problem,)).module
+    assert (module.mean.tolist(), module.std.tolist()) == ([0, 0], [1, 1])
+    found = operator_features(batch_of([problem]), module.names)[0].numpy()
     assert found == pytest.approx(np.array([[0.4, 0.4], [1.0, 0.0]]))
     assert found == pytest.approx(np.array(features(problem)))
 
@@ -60,24 +62,18 @@ def test_a_step_is_that_of_equation_4(model, monkeypatch):
     """Samples, memory, baseline and gradient of three steps, one of them in a later epoch."""
     learner = learner_of(model)
     module: Any = learner.module
-    judge, likelihood = learner.judge, PrefixTree.likelihood
-    judged: list[tuple[Any, Any]] = []
-    learnt: list[Any] = []
+    judge, judged, learnt = Environment.judged, [], []
 
-    def spied_judge(rows, placements):
-        legal, rewards = judge(rows, placements)
+    def spied(env, placements):
+        legal, rewards = judge(env, placements)
         assert torch.equal(legal, placements)
         judged.append((placements[0].tolist(), rewards[0].tolist()))
         return legal, rewards
 
-    def spied_likelihood(tree, placements):
-        learnt.append(placements[0].tolist())
-        return likelihood(tree, placements)
-
-    monkeypatch.setattr(learner, "judge", spied_judge)
-    monkeypatch.setattr(PrefixTree, "likelihood", spied_likelihood)
+    monkeypatch.setattr(Environment, "judged", spied)
+    module.register_forward_hook(lambda *call: learnt.append(call[-1].placements[0].tolist()))
     for number, problem in enumerate(PROBLEMS):
-        n, order = problem.n_operators, decision_order(problem, "bfs").tolist()
+        order = decision_order(problem, "bfs").tolist()
         memory: dict[tuple[int, ...], float] = {}
         reference = Reference(module, problem, features(problem))
         assert not reference.has("encoder.hops.1.incoming")
@@ -87,20 +83,17 @@ def test_a_step_is_that_of_equation_4(model, monkeypatch):
             judged.clear(), learnt.clear()
             loss, _ = learner.loss(np.array([number]), epoch, step)
             found = torch.autograd.grad(loss, list(module.parameters()))
-            (drawn, rewards), (random, of_random) = judged
+            (random, of_random), (drawn, rewards) = judged
             assert len(drawn) == 3
-            memory |= kept(drawn, rewards, n)
             wanted = random_samples(epoch, memory_is_empty=not memory)
-            memory |= kept(random[:wanted], of_random[:wanted], n)
+            memory |= kept(random[:wanted], of_random[:wanted], order)
             best = sorted(memory.items(), key=lambda item: -item[1])[:3]
-            replayed = [renamed(row, order) for row, _ in best]
-            samples = [tuple(row[:n]) for row in drawn] + replayed
+            memory |= kept(drawn, rewards, order)
+            samples = [tuple(row) for row in drawn] + [row for row, _ in best]
             r = torch.tensor(rewards + [reward for _, reward in best])
             assert 3 <= len(samples) <= 6
-            by_step = [[row[v] for v in order] for row in samples]
-            used = [row[:n] for row in learnt[0]]
-            assert sorted(used[3 : len(by_step)]) == sorted(by_step[3:])
-            log_p = [reference.log_probability(dict(enumerate(row)), order) for row in samples]
+            assert list(map(tuple, learnt[0]))[: len(samples)] == samples
+            log_p = [reference.log_probability(row, order) for row in samples]
             objective = ((r - r.mean()) * torch.stack(log_p)).mean()
             names = [name for name, _ in module.named_parameters()]
             expected = torch.autograd.grad(objective, [reference.parameters[n] for n in names])
@@ -109,10 +102,10 @@ def test_a_step_is_that_of_equation_4(model, monkeypatch):
                 assert torch.allclose(one.double(), -other, atol=1e-5), name
 
 
-def kept(rows, rewards, n):
-    """Samples that the memory stores: those whose reward is above 0.8, whatever their ids."""
+def kept(rows, rewards, order):
+    """Samples that are good enough to be replayed: those whose reward is above 0.8."""
     pairs = zip(rows, rewards, strict=True)
-    return {renamed(row[:n], range(n)): reward for row, reward in pairs if reward >= 0.8}
+    return {renamed(row, order): reward for row, reward in pairs if reward >= 0.8}
 
 
 def renamed(row, order):

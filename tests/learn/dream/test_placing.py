@@ -5,17 +5,19 @@ import sys
 import numpy as np
 import pytest
 import torch
-from dream_cases import MODELS, PROBLEMS, SCALE, options, policy_of
+from dream_cases import MODELS, PROBLEMS, options, policy_of, scale_of
 from problems import chain, constrained
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import read_weights, write_weights
-from streamplace.learn.models.dream.policy import CELLS, batches_by_size, trained
+from streamplace.learn.constructive.policy import CELLS, batches_by_size
+from streamplace.learn.models.dream.policy import trained
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
+SCALE = scale_of(options("dream"))
 THROUGHPUT = OBJECTIVES["throughput"]
 
 

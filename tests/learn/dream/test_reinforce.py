@@ -1,16 +1,19 @@
 """REINFORCE on tiny graphs."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import streamsim
 import torch
 from adam import train
-from dream_cases import FIVE, MODELS, options
+from dream_cases import FIVE, MODELS, batch_of, options
 from problems import chain, constrained, diamond, fork_join
 
+from streamplace.learn.constructive.memory import EMPTY
 from streamplace.learn.models.dream import policy
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.tensors.memory import EMPTY
+from streamplace.learn.shards import ThreadWorkers, shards
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 
@@ -18,9 +21,10 @@ GRAPHS = [fork_join(2), fork_join(3), diamond(), chain(4, payload=6e4), chain(6,
 PROBLEMS = tuple(Problem(graph, FIVE) for graph in GRAPHS)
 
 
-def learner_of(model="dream", problems=PROBLEMS, **changes):
+def learner_of(model="dream", problems=PROBLEMS, targets=False, **changes):
     torch.manual_seed(0)
-    task = LearningTask(problems, problems, seed=0)
+    found = (np.arange(p.n_operators, dtype=np.int32) % 3 for p in problems if targets)
+    task = LearningTask(problems, problems, seed=0, targets=tuple(found))
     return policy.learner_of(model, task, options(model, **{"width": 16, **changes}))
 
 
@@ -45,19 +49,45 @@ def test_the_memory_begins_with_what_others_found():
     assert (memory.rewards[2] == EMPTY).all()
     for row, (problem, target) in enumerate(zip(problems[:2], targets, strict=False)):
         legal = problem.repaired(target)
-        assert memory.placements[row, 0, : problem.n_operators].tolist() == legal.tolist()
+        named = batch_of([problem], "bfs").canonical(torch.from_numpy(legal).long()[None, None])
+        assert memory.placements[row, 0, : problem.n_operators].tolist() == named.flatten().tolist()
         assert memory.rewards[row, 0] == streamsim.throughput(problem.instance, legal[None])[0]
 
 
-def test_what_a_problem_teaches_does_not_depend_on_its_batch():
-    """Nor does padding: draws and losses are those of the problem alone."""
-    together, alone = learner_of(device_state=True), learner_of(device_state=True)
-    rows = np.arange(len(PROBLEMS))
-    loss = together.loss(rows, 0, 0)[0].item()
-    assert sum(alone.loss(rows[i : i + 1], 0, 0)[0].item() for i in rows) == pytest.approx(
-        loss, abs=1e-4
-    )
-    assert torch.equal(together.memory.placements, alone.memory.placements)
+@pytest.mark.parametrize("changes", [{}, {"imitation": 1}, {"fresh": 5, "devices": 64}])
+def test_a_seed_fixes_a_step_however_many_threads_work(changes):
+    """Gradients and memories have the same bits; another seed has others."""
+    parts, results = [shards(np.arange(5), 2, seed, 0, 0) for seed in (0, 0, 1)], []
+    with ThreadPoolExecutor(2) as pool:
+        for each, some in zip((map, pool.map, map), parts, strict=True):
+            learner = learner_of(device_state=True, targets=True, **changes)
+            tensors = ThreadWorkers(learner, each).gradient(some).tensors
+            results.append([*tensors, learner.memory.placements])
+    one, again, other = results
+    assert all(map(torch.equal, one, again))
+    assert "imitation" in changes or not all(map(torch.equal, one, other))
+
+
+def test_imitation_raises_the_likelihood_of_what_was_found():
+    learner = learner_of(imitation=30, targets=True)
+    found, rows = learner.memory.placements[:, :1].long(), torch.arange(len(PROBLEMS))
+
+    def likely():
+        return learner.module(learner.policy.on(PROBLEMS).batch(rows), 0, found).log_probability
+
+    before = likely()
+    train(learner, 30, rate=0.02)
+    assert (likely() > before + 1).all()
+    assert torch.equal(learner.memory.placements[:, :1].long(), found)
+
+
+def test_fresh_problems_leave_no_memory_and_are_learnt_from():
+    learner = learner_of(device_state=True, devices=64, fresh=80, fresh_branched=1.0)
+    assert len(learner.sizes(0)) == 80
+    before = learner.validate().mean()
+    train(learner, 3, rate=0.01)
+    assert learner.validate().mean() > before
+    assert (learner.memory.rewards == EMPTY).all()
 
 
 def test_random_samples_fill_the_memory_of_hard_problems():

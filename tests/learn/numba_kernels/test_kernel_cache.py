@@ -203,7 +203,7 @@ def test_tuples_among_the_arguments_of_kernels_can_be_told_from_their_modules():
         for value in vars(import_module(found.name)).values()
         if isinstance(value, Kernel)
     }
-    assert len(kernels) > 60
+    assert kernels
     for kernel in kernels:
         assert get_type_hints(kernel.py_func)
 

@@ -2,7 +2,13 @@
 
 from pydantic import Field
 
-from streamplace.learn.config import MOST_DEVICES, MemoryConfig
+from streamplace.errors import SettingError
+from streamplace.learn.config import (
+    MOST_DEVICES,
+    MOST_FRESH_DEVICES,
+    MemoryConfig,
+    TrainingConfig,
+)
 
 FEATURES = ("log load", "log transfer", "load", "transfer")
 """Features of an operator; those of the paper are the last two, as they are."""
@@ -30,6 +36,14 @@ class AllocatorConfig(MemoryConfig):
         if self.device_state:
             return (*FEATURES, *COMMON)
         return FEATURES if self.standardised else FEATURES[2:]
+
+    def check_beside(self, training: TrainingConfig) -> None:
+        """Raise SettingError if problems that are made anew may have too many devices."""
+        if self.fresh and self.devices < MOST_FRESH_DEVICES:
+            raise SettingError(
+                f"fresh problems have up to {MOST_FRESH_DEVICES} devices, but the model supports "
+                f"at most {self.devices}; raise devices to {MOST_FRESH_DEVICES}, or leave fresh out"
+            )
 
 
 class GraphAllocatorConfig(AllocatorConfig):

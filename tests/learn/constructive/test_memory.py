@@ -9,37 +9,31 @@ from strategies import problems
 from streamsim._core import canonical as reference
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.tensors.draws import child
-from streamplace.learn.tensors.memory import (
+from streamplace.learn.constructive.memory import (
     EMPTY,
-    Outlines,
     PlacementMemory,
     best_distinct,
-    canonical,
     random_placements,
 )
+from streamplace.learn.env import ProblemTensors
 from streamplace.model import Cluster, Problem
 
 FORK = Problem(fork_join(3), Cluster.uniform(4))
 ROW = torch.tensor([0])
 
 
-def keys(seed, count=1):
-    return child(torch.tensor(seed), torch.arange(count))
+def drawn(several, size, seed=0, order="topological"):
+    """A batch of problems, and random placements of each."""
+    batch = ProblemTensors(several, order=order).batch(torch.arange(len(several)))
+    return batch, random_placements(batch, size, torch.Generator().manual_seed(seed))
 
 
 @given(problems(), problems(), st.integers(0, 99))
 def test_canonical_placements_are_the_simulator_s(one, other, seed):
-    both = (one, other)
-    n = max(problem.n_operators for problem in both)
-    outlines = Outlines.of(both)
-    given_rows = random_placements(keys(seed, 2), 10, n, outlines)
-    orders = torch.arange(n).repeat(2, 1)
-    for row, problem in zip(orders, both, strict=True):
-        row[: problem.n_operators] = torch.from_numpy(decision_order(problem, "lexicographic"))
-    found = canonical(given_rows, orders, outlines)
-    for i, problem in enumerate(both):
-        own = np.ascontiguousarray(given_rows[i, :, : problem.n_operators].numpy().astype(np.int32))
+    batch, placements = drawn((one, other), 10, seed, "lexicographic")
+    found = batch.canonical(placements)
+    for i, problem in enumerate((one, other)):
+        own = np.ascontiguousarray(placements[i, :, : problem.n_operators].int().numpy())
         along = decision_order(problem, "lexicographic").astype(np.int32)
         expected = reference(own, along, np.array(problem.interchangeable))
         assert (found[i, :, : problem.n_operators].numpy() == expected).all()
@@ -48,17 +42,14 @@ def test_canonical_placements_are_the_simulator_s(one, other, seed):
 
 @given(problems(), st.integers(0, 99))
 def test_random_placements_are_on_devices_that_exist(problem, seed):
-    outlines = Outlines.of([problem, FORK])
-    n = max(problem.n_operators, FORK.n_operators)
-    found = random_placements(keys(seed, 2), 20, n, outlines)[0]
+    found = drawn([problem, FORK], 20, seed)[1][0]
     assert found.min() >= 0
     assert found.max() < problem.n_devices
     assert not found[:, problem.n_operators :].any()
 
 
 def test_random_placements_use_any_number_of_devices():
-    outlines = Outlines.of([FORK])
-    found = random_placements(keys(0), 500, FORK.n_operators, outlines)[0]
+    found = drawn([FORK], 500)[1][0]
     assert {len(set(row)) for row in found.tolist()} == {1, 2, 3, 4}
     assert set(found.flatten().tolist()) == {0, 1, 2, 3}
 
@@ -92,8 +83,7 @@ def test_the_best_distinct_are_kept(rewards, data):
 
 def remembering(rewards, places=3):
     """Memory of one problem that saw placement i with reward i."""
-    problem = Problem(fork_join(1), Cluster.uniform(9))
-    memory = PlacementMemory(Outlines.of([problem]), places, 3)
+    memory = PlacementMemory(np.array([3]), places, torch.device("cpu"))
     rows = torch.tensor([[[0, i, 0] for i in range(len(rewards))]]).view(1, -1, 3)
     memory.add(ROW, rows, torch.tensor([rewards], dtype=torch.float64))
     return memory
