@@ -59,7 +59,9 @@ class Policy(nn.Module):
 
 def graphs(seed: int, copies: int) -> list[Problem]:
     """Graphs of three branches of four operators, which need three devices."""
-    made = streamplace.generate("branched", branches=3, depth=4, devices=3, copies=copies, seed=seed)
+    made = streamplace.generate(
+        "branched", branches=3, depth=4, devices=3, copies=copies, seed=seed
+    )
     return [Problem(graph, Cluster.uniform(5)) for graph in made]
 
 

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -29,26 +30,27 @@ SILENT_S = 60.0
 class Display(TrainingProgress):
     """Shows the progress of training; without a terminal, as lines."""
 
-    def begin(self, history: "History", epochs: int, steps: int) -> None:
+    def begin(self, history: "History", steps: Sequence[int]) -> None:
         """Explain the numbers, and open the bar over the remaining steps."""
         self._steps, self._done = steps, 0
         self._spoke = time.monotonic()
-        if len(history.epochs) < epochs:
+        if len(history.epochs) < len(steps):
             for line in LEGEND:
                 say(line)
-        super().begin(history, epochs, steps)
+        super().begin(history, steps)
 
     def step(self, epoch: int, report: "StepReport") -> None:
         """Advance the bar; without a terminal, print a line every minute."""
         super().step(epoch, report)
-        self._done = self._done % self._steps + 1
+        self._done += 1
         if not sys.stderr.isatty() and time.monotonic() - self._spoke > SILENT_S:
             line = step_line(epoch, self._epochs, report)
-            self._say(f"{line} (step {self._done} of {self._steps})")
+            self._say(f"{line} (step {self._done} of {self._steps[epoch - 1]})")
 
     def epoch(self, history: "History") -> None:
         """Show the epoch until the next one ends."""
         super().epoch(history)
+        self._done = 0
         if not sys.stderr.isatty():
             self._say(self._note + _time_left(history, self._epochs))
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -78,8 +79,8 @@ class History:
 class Watcher(Protocol):
     """Receives the events of a training; the methods of this class ignore them."""
 
-    def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Training begins, or continues a history, with so many steps in every epoch."""
+    def begin(self, history: History, steps: Sequence[int]) -> None:
+        """Training begins, or continues a history; its epochs have so many steps each."""
         return
 
     def step(self, epoch: int, report: StepReport) -> None:

@@ -85,7 +85,10 @@ class LearnedModel:
             )
 
 
-ASKED_ANEW = ("searched", "replayed", "places", "exploration", "exploration_decay")
+ASKED_ANEW = (
+    *("searched", "replayed", "places", "exploration", "exploration_decay"),
+    *("imitation", "fresh", "fresh_branched"),
+)
 """Options of models with a memory that depend on the graphs trained on, so training from weights
 takes the preset's."""
 

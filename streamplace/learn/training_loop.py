@@ -84,7 +84,7 @@ class TrainingLoop:
         """
         self._begin(resume)
         if watcher is not None:
-            watcher.begin(self.history, self.config.epochs, self._n_steps(0))
+            watcher.begin(self.history, [self._n_steps(i) for i in range(self.config.epochs)])
         try:
             config, history = self.config, self.history
             while len(history.epochs) < config.epochs and not history.stalled(config.patience):

@@ -353,12 +353,12 @@ class TrainingProgress(Watcher):
         self._epochs = 0
         self._note = ""
 
-    def begin(self, history: History, epochs: int, steps: int) -> None:
+    def begin(self, history: History, steps: Sequence[int]) -> None:
         """Open the bar over the remaining steps."""
         done = len(history.epochs)
-        self._epochs = epochs
-        self._note = _epoch_line(history.epochs[-1], epochs) if done else ""
-        bar = progress(f"training {self._model}", (epochs - done) * steps)
+        self._epochs = len(steps)
+        self._note = _epoch_line(history.epochs[-1], self._epochs) if done else ""
+        bar = progress(f"training {self._model}", sum(steps[done:]))
         self._tick = self._bar.enter_context(bar)
 
     def step(self, epoch: int, report: StepReport) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from streamplace.errors import SettingError
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
 from streamplace.learn.config import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.memory import EMPTY, PlacementMemory, random_placements
@@ -26,6 +27,7 @@ from streamplace.learn.env.fresh import FreshProblems
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
+from streamplace.learn.reward import steady
 from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
 
@@ -59,12 +61,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
             if isinstance(self._training, ProblemTensors)
             else ProblemTensors(task.training, policy.device)
         )
-        replay = self._replay
-        self._fresh = (
-            FreshProblems(task.training, replay.fresh, replay.fresh_branched, policy.device)
-            if replay.fresh
-            else None
-        )
+        self._fresh = self._fresh_problems() if self._replay.fresh else None
         self.memory = PlacementMemory(self._training.sizes, self._replay.places, policy.device)
         moving = config.baseline == "moving"
         self._average = MovingAverage(len(task.training), policy.device) if moving else None
@@ -76,6 +73,15 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
                 numbers = torch.tensor([row], device=policy.device)
                 placement = torch.from_numpy(target).long().to(policy.device)[None, None]
                 self._remember(numbers, self._environment(numbers), placement)
+
+    def _fresh_problems(self) -> FreshProblems:
+        if self.reward is not steady:
+            raise SettingError(
+                "problems that are made anew are rewarded by their throughput in the steady state "
+                "alone; leave fresh out"
+            )
+        replay, device = self._replay, self.policy.device
+        return FreshProblems(self.task.training, replay.fresh, replay.fresh_branched, device)
 
     def sizes(self, epoch: int) -> Longs:
         """Operators of each given problem, or after imitation, of those that are made anew."""
@@ -125,7 +131,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         best, rewards = self.memory.replay(numbers, 1, batch.present.shape[1])
         decisions = self.policy.module(batch, 0, best)
         known = (rewards > EMPTY).to(rewards.dtype) / batch.present.sum(1, keepdim=True)
-        return self._loss(decisions, known, rewards.clamp(min=0), self.memory.best(numbers))
+        return self._loss(decisions, known, torch.zeros_like(rewards), self.memory.best(numbers))
 
     def _loss(
         self, decisions: Decisions, weights: Tensor, rewards: Tensor, best: Tensor

@@ -38,6 +38,7 @@ DESCRIBED: dict[str, Any] = {
     "replayed": 1,
     "places": 2,
     "searched": 5000,
+    "imitation": 4,
     "exploration": 0.0,
 }
 """Options for devices that are told by what they are and hold; a search finds what to imitate."""
