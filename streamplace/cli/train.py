@@ -67,8 +67,8 @@ def command(model: str, data: Path, out: Path, settings: TrainSettings, as_json:
 
     A tenth of the graphs is held out for validation. The folder --out then holds the weights that
     place these graphs best (best.safetensors; use them with --placer MODEL:weights=FILE),
-    history.jsonl, curve.png, and a checkpoint (last.safetensors). A training that was
-    stopped or killed continues with --resume as if it had never stopped.
+    history.jsonl, curve.png, and the last weights with all that --resume needs (last.safetensors):
+    a training that was stopped or killed then continues as if it had never stopped.
     """
     from streamplace.api.training import training_requests
     from streamplace.cli._training import Display

@@ -2,12 +2,14 @@
 
 The file's metadata have one JSON document under ``streamplace``: ``format``, ``version``, ``model``
 (its name), ``config`` (its options), ``features`` (names, mean and std of its inputs) and
-``training`` (how the weights were trained).
+``training`` (how the weights were trained). A checkpoint of a training has such a document under
+``weights``, so that its parameters place as well.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -25,6 +27,9 @@ from streamplace.model.message_text import quoted
 
 FORMAT = "streamplace-weights"
 VERSION = 1
+CHECKPOINT, CHECKPOINT_VERSION = "streamplace-checkpoint", 4
+MODULE = "module/"
+"""Beginning of the names of a model's parameters in a checkpoint."""
 SUFFIX = ".safetensors"
 NUMBERS = "fiub"
 """Kinds of arrays that are parameters: floats, integers and booleans."""
@@ -70,6 +75,43 @@ def write_weights(path: Path, document: Mapping[str, Any], tensors: Mapping[str,
     write_tensors(path, header, tensors)
 
 
+def write_checkpoint(path: Path, document: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Write a checkpoint with a digest of its content, completely or not at all."""
+    digest = _digest(document, tensors)
+    header = {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, "sha256": digest}
+    write_tensors(path, {**header, **document}, tensors)
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Document and arrays of a checkpoint, which must not be damaged."""
+    document, tensors = read_tensors(path)
+    return _whole_checkpoint(document, tensors, spot(path)), tensors
+
+
+def _whole_checkpoint(document: dict[str, Any], tensors: Arrays, where: str) -> dict[str, Any]:
+    """Document of a checkpoint without its header, which must fit the content."""
+    header = [document.pop(name, None) for name in ("format", "version", "sha256")]
+    if header[:2] != [CHECKPOINT, CHECKPOINT_VERSION]:
+        raise FormatError(
+            f"{where}: is not a checkpoint that this streamplace reads; train anew into another "
+            "folder"
+        )
+    if header[2] != _digest(document, tensors):
+        raise FormatError(
+            f"{where}: is damaged; use best.safetensors, or train anew into another folder"
+        )
+    return document
+
+
+def _digest(document: Mapping[str, Any], tensors: Mapping[str, Any]) -> str:
+    """Digest of the content of a checkpoint."""
+    content = sha256(json.dumps(document, sort_keys=True).encode())
+    for name, array in sorted(tensors.items()):
+        content.update(f"{name} {array.dtype} {array.shape}".encode())
+        content.update(array.tobytes())
+    return content.hexdigest()
+
+
 def stamped(path: Path) -> tuple[Path, tuple[int, int]]:
     """Path of a file with its time and size, (0, 0) if it is missing, to detect changes."""
     try:
@@ -82,9 +124,16 @@ def stamped(path: Path) -> tuple[Path, tuple[int, int]]:
 def read_weights(
     path: Path, *, model: str | None = None, features: Sequence[str] | None = None
 ) -> Weights:
-    """Read a weights file of this model that was trained on these features; None for any."""
+    """Read a weights file of this model that was trained on these features; None for any.
+
+    Of a checkpoint, the weights are those after its last epoch.
+    """
     document, tensors = read_tensors(path)
     where = spot(path)
+    if document.get("format") == CHECKPOINT:
+        weights = _whole_checkpoint(document, tensors, where)["weights"]
+        document = {"format": FORMAT, "version": VERSION, **weights}
+        tensors = {n.removeprefix(MODULE): a for n, a in tensors.items() if n.startswith(MODULE)}
     if document.get("format") != FORMAT:
         raise FormatError(f"{where}: is not a file of streamplace weights; name a best.safetensors")
     if document.get("version") != VERSION:

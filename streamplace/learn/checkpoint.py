@@ -1,9 +1,7 @@
 """Checkpoints: the whole state of a training in one file, from which it is resumed exactly."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,16 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import SettingError
+from streamplace.io import weights
 from streamplace.io.files import spot
-from streamplace.io.weights import read_tensors, write_tensors
 from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import array_of, arrays_of, put_arrays
 from streamplace.model.arrays import Arrays
 from streamplace.model.message_text import quoted, shown
 
-FORMAT, VERSION = "streamplace-checkpoint", 3
 NAME = "last.safetensors"
 EPOCHS = "training.epochs"
 """Setting that a resumed run may raise."""
@@ -31,7 +28,8 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 class Checkpoint:
     """A run after one of its epochs."""
 
-    document: dict[str, Any]  # ``settings`` of the run, ``history``, ``versions``; fit for JSON
+    # ``settings`` of the run, ``history``, description of its ``weights``, ``versions``.
+    document: dict[str, Any]  # fit for JSON
     tensors: Arrays  # parameters, Adam's moments, the learner's memories, best validation
 
     @property
@@ -47,21 +45,17 @@ class Checkpoint:
         epochs = [Epoch(**row) for row in written["epochs"]]
         return History(epochs, written["before"], int(written["best"]), self.tensors["best/values"])
 
-    @property
-    def digest(self) -> str:
-        """Digest of the content, by which a damaged file is recognised."""
-        content = sha256(json.dumps(self.document, sort_keys=True).encode())
-        for name, array in sorted(self.tensors.items()):
-            content.update(f"{name} {array.dtype} {array.shape}".encode())
-            content.update(array.tobytes())
-        return content.hexdigest()
-
 
 def capture(
-    learner: Learner, adam: torch.optim.Adam, history: History, settings: Mapping[str, Any]
+    learner: Learner,
+    adam: torch.optim.Adam,
+    history: History,
+    settings: Mapping[str, Any],
+    description: Mapping[str, Any],
 ) -> Checkpoint:
-    """Copy the present state of a run."""
-    tensors = {f"module/{name}": array for name, array in arrays_of(learner.module).items()}
+    """Copy the present state of a run, with the description of its weights."""
+    parameters = arrays_of(learner.module)
+    tensors = {f"{weights.MODULE}{name}": array for name, array in parameters.items()}
     for name, parameter in learner.module.named_parameters():
         moments = adam.state.get(parameter, {})
         tensors |= {f"adam/{key}/{name}": array_of(moments[key]) for key in MOMENTS if moments}
@@ -70,6 +64,7 @@ def capture(
     document = {
         "settings": dict(settings),
         "history": history.as_document(),
+        "weights": dict(description),
         "versions": {"streamplace": version("streamplace"), "torch": torch.__version__},
     }
     return Checkpoint(document, tensors)
@@ -78,7 +73,7 @@ def capture(
 def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) -> History:
     """Put a run into the state of a checkpoint."""
     arrays = checkpoint.tensors
-    put_arrays(learner.module, _under("module/", arrays), "the checkpoint")
+    put_arrays(learner.module, _under(weights.MODULE, arrays), "the checkpoint")
     for name, parameter in learner.module.named_parameters():
         if f"adam/step/{name}" in arrays:  # none before the first step
             adam.state[parameter] = {
@@ -91,25 +86,12 @@ def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) ->
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write a run's ``last.safetensors``; whole or not at all."""
-    header = {"format": FORMAT, "version": VERSION, "sha256": checkpoint.digest}
-    write_tensors(folder / NAME, {**header, **checkpoint.document}, checkpoint.tensors)
+    weights.write_checkpoint(folder / NAME, checkpoint.document, checkpoint.tensors)
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Return the last checkpoint of a run's folder."""
-    path = folder / NAME
-    where = spot(path)
-    document, tensors = read_tensors(path)
-    header = [document.pop(name, None) for name in ("format", "version", "sha256")]
-    checkpoint = Checkpoint(document, tensors)
-    if header[:2] != [FORMAT, VERSION]:
-        raise FormatError(
-            f"{where}: is not a checkpoint that this streamplace can resume; train anew into "
-            "another folder"
-        )
-    if header[2] != checkpoint.digest:
-        raise FormatError(f"{where}: is damaged; train anew into another folder")
-    return checkpoint
+    return Checkpoint(*weights.read_checkpoint(folder / NAME))
 
 
 def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: Path) -> None:

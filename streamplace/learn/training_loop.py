@@ -142,7 +142,9 @@ class TrainingLoop:
 
     def _save(self) -> None:
         """Write the checkpoint, and the history for people."""
-        checkpoint = capture(self.learner, self._adam, self.history, self._settings)
+        checkpoint = capture(
+            self.learner, self._adam, self.history, self._settings, self._description()
+        )
         write_checkpoint(checkpoint, self._folder)
         write_text(self._folder / "history.jsonl", self.history.lines())
 
@@ -193,11 +195,14 @@ class TrainingLoop:
 
     def _write_weights(self, name: str) -> None:
         """Write the present weights and their origin."""
+        write_weights(self._folder / name, self._description(), arrays_of(self.learner.module))
+
+    def _description(self) -> dict[str, Any]:
+        """Description of the present weights, for their file."""
         history = self.history
         score = history.epochs[-1].score if history.epochs else history.before
-        document = {
+        return {
             "model": self._settings["model"],
             **self.learner.spec(),
             "training": {**self._origin, "epochs": len(history.epochs), "validation": score},
         }
-        write_weights(self._folder / name, document, arrays_of(self.learner.module))

@@ -12,6 +12,7 @@ from problems import PROBLEMS, chain, diamond, fork_join, heterogeneous, joined
 
 import streamplace
 from streamplace.io.weights import read_weights
+from streamplace.learn.checkpoint import NAME
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.shards import gathered, gradient_of, one_thread, summed
@@ -116,12 +117,13 @@ def test_learners_apart_come_to_the_same_bits_as_one(trained, tmp_path, monkeypa
 
 
 def test_weights_place_and_begin_training(trained, tmp_path):
-    """The placer of the model's name takes the file, and so does ``start``."""
+    """The placer of the model's name takes both files, and ``start`` the best one."""
     assert trained.model in PLACERS
-    placer = f"{trained.model}:weights={trained.weights}"
     judge = OBJECTIVES[objective(trained.model)]
-    result = streamplace.place(fork_join(3), placer=placer, objective=judge.name)
-    assert 0 < result.value < float("inf")
+    for file in (trained.weights, trained.folder / NAME):
+        placer = f"{trained.model}:weights={file}"
+        result = streamplace.place(fork_join(3), placer=placer, objective=judge.name)
+        assert 0 < result.value < float("inf")
     again = train(trained.model, tmp_path, epochs=1, start=trained.weights)
     assert again.history.before == pytest.approx(trained.history.score)
     assert again.history.score >= again.history.before

@@ -58,7 +58,9 @@ def checkpoints(name):
                 adam.step()
                 epoch = Epoch(1, 0.5, 0.6, 0.1, 0.2, 0.3, 1e-3, 0.5, 1.0)
                 history.add(epoch, history.values)
-            write_checkpoint(capture(begun, adam, history, {"seed": 0}), Path(folder))
+            description = {"model": name, **begun.spec(), "training": {"seed": 0}}
+            checkpoint = capture(begun, adam, history, {"seed": 0}, description)
+            write_checkpoint(checkpoint, Path(folder))
             found.append((Path(folder) / NAME).read_bytes())
     return found
 

@@ -43,6 +43,21 @@ def test_training_learns(train):
     assert read_weights(trained.weights).document["training"]["validation"] == history.score
 
 
+def test_a_checkpoint_is_a_file_of_the_last_weights(train, tmp_path):
+    """Those that one more epoch starts from, with the score of that epoch."""
+    trained = train("run", toml="[training]\nlearning_rate = 2.0\n")
+    history = trained.history
+    assert history.best < len(history.epochs)  # so that the best ones are others
+    path = tmp_path / "run" / NAME
+    last, best = read_weights(path, model="stub"), read_weights(trained.weights)
+    assert last.document["training"] == {
+        **best.document["training"], "epochs": 6, "validation": history.epochs[-1].score
+    }  # fmt: skip
+    assert last.tensors.keys() == best.tensors.keys()
+    assert (last.tensors["weight"] == read_tensors(path)[1]["module/weight"]).all()
+    assert (last.tensors["weight"] != best.tensors["weight"]).any()
+
+
 def test_the_folder_holds_what_people_and_machines_want(train, tmp_path):
     history = train("run").history
     files = {p.relative_to(tmp_path / "run").as_posix() for p in (tmp_path / "run").rglob("*")}
@@ -179,10 +194,11 @@ def test_seeds_differ_by_place():
     "change",
     [
         lambda d, t: d["history"].update(best=9),
+        lambda d, t: next(iter(t.values())).fill(0.5),
         lambda d, t: t.update({"learner/memory.rewards": np.zeros(2)}),
         lambda d, t: d.update(version=2),
     ],
-    ids=["history", "memory", "version"],
+    ids=["history", "parameter", "memory", "version"],
 )
 def test_a_damaged_checkpoint_is_refused(change, tmp_path):
     path = tmp_path / NAME
@@ -191,3 +207,4 @@ def test_a_damaged_checkpoint_is_refused(change, tmp_path):
     change(document, tensors)
     write_tensors(path, document, tensors)
     refusal_of(path, resumed, "dream", path, kind=FormatError)
+    refusal_of(path, read_weights, path, kind=FormatError)
