@@ -54,6 +54,12 @@ ONE_GRAPH = (
     "there is only one graph, so none is held out: nothing says how the model places other graphs; "
     "give several"
 )
+ENOUGH_HELD_OUT = 30
+"""Validation graphs from which on the best epoch is more than chance: the usual least sample."""
+SMALL_VALIDATION = (
+    "validation is on %s alone, so the choice of the best epoch is mostly chance; give more "
+    "graphs, a split 'validation' of 30 or more, or place with last.safetensors"
+)
 MEASURED = "measured"
 TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
 REAL, SHIPPED = "ray", "shipped"
@@ -182,8 +188,6 @@ class TrainingRun:
             epochs=settings.epochs,
         )
         training, validation = map(request.at_rates, request.split(preset.training.validation))
-        if preset.training.validation and not validation:
-            LOG.warning("%s", ONE_GRAPH)
         check_reward(objective, settings.reward)
         for problem in (*training, *validation):
             named_objective(objective).check(problem)
@@ -222,6 +226,7 @@ class TrainingRun:
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
 
         checkpoint = self.checkpoint()
+        self._warn()
         request, folder, settings = self.request, self.request.folder, self.request.settings
         solver = Solver(request.objective, request.seed, folder, settings.on, track)
         targets: tuple[Ints | None, ...] = ()
@@ -280,7 +285,20 @@ class TrainingRun:
     @property
     def trained_on(self) -> str:
         """What the model is trained on, in words."""
-        return counted(len(self.training) // max(1, len(self.request.settings.rate)), "graph")
+        return counted(self._graphs(self.training), "graph")
+
+    def _graphs(self, problems: Sequence[Problem]) -> int:
+        return len(problems) // max(1, len(self.request.settings.rate))
+
+    def _warn(self) -> None:
+        """Warn, once for several seeds, if too few graphs are held out to choose an epoch by."""
+        held_out = self._graphs(self.validation)
+        if held_out >= ENOUGH_HELD_OUT or self.request.seed != self.request.settings.seed[0]:
+            return
+        if held_out:
+            LOG.warning(SMALL_VALIDATION, counted(held_out, "graph"))
+        elif self.preset.training.validation:
+            LOG.warning("%s", ONE_GRAPH)
 
     def _optima(self, solver: Solver) -> Floats:
         """Rewards of the validation optima, NaN for unknown ones."""

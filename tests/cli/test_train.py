@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import stub_model
 from registered import forgetting
 from stub_model import model
 
+from streamplace.families.branched import Branched, branched
+from streamplace.io.graphs import write_graphs
 from streamplace.io.weights import read_weights
 from streamplace.learn.registry import MODELS
 from streamplace.placers.registry import PLACERS, Placer
@@ -121,15 +124,26 @@ def test_graphs_of_the_split_validation_are_held_out(run, data):
 
 
 def test_one_graph_alone_is_told_to_leave_none_for_validation(run, data, caplog):
-    """It is compared on itself; several graphs are trained on without a word."""
+    """It is compared on itself."""
     Path("one.toml").write_text("limit = 1\n")
     answer = run(*STUB, "--out", "x", "--epochs", "1", "--settings", "one.toml")
     assert "on 1 graph of the training, because none is held out" in answer.out
     assert answer.status == 0
     assert "there is only one graph, so none is held out" in caplog.text
-    caplog.clear()
-    assert run(*STUB, "--out", "y", "--epochs", "1").status == 0
-    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(("graphs", "warnings"), [(29, 1), (30, 0)])
+def test_a_small_validation_is_warned_of_once(run, data, caplog, graphs, warnings):
+    """For two seeds and two rates; thirty graphs are enough."""
+    every = branched(Branched(2, 2, 2, copies=graphs + 2), 0)
+    splits = [{"split": "validation" if i < graphs else "train"} for i in range(graphs + 2)]
+    parts = [replace(g, attributes=split) for g, split in zip(every, splits, strict=True)]
+    write_graphs(parts, Path("v.jsonl"))
+    words = ("--seed", "0", "--seed", "1", "--rate", "10000", "--rate", "20000")
+    answer = run("train", "stub", "--data", "v.jsonl", "--out", "x", "--epochs", "1", *words)
+    assert answer.status == 0
+    assert caplog.text.count("validation is on 29 graphs alone") == warnings
+    assert len(caplog.records) == warnings
 
 
 @pytest.mark.parametrize(
