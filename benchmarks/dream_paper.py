@@ -23,6 +23,7 @@ from studies import DATA, markdown, test_problems, workers_options
 from streamplace import Cluster, read_graphs, train
 from streamplace.evaluate.paired import half_interval
 from streamplace.evaluate.parallel import parallel_map
+from streamplace.io.datasets import drawn
 from streamplace.learn.history import History, Watcher
 from streamplace.learn.registry import MODELS
 from streamplace.model.arrays import Floats
@@ -100,10 +101,10 @@ def recorded(path: Path) -> dict[Run, Floats]:
 def judged(run: Run, folder: Path, limit: int | None, epochs: int | None) -> Floats:
     """Throughput of the test graphs under a training, which is completed first."""
     path = folder / f"{run.model}-{run.rate}-{run.seed}"
-    graphs = [g for g in read_graphs(DATA) if g.attributes["split"] == "train"][:limit]
+    graphs = (g for g in read_graphs(DATA) if g.attributes["split"] == "train")
     train(
         run.model,
-        graphs,
+        list(drawn(graphs, limit, seed=0)),
         path,
         rate=[run.rate],
         cluster=Cluster.uniform(5),
@@ -116,7 +117,7 @@ def judged(run: Run, folder: Path, limit: int | None, epochs: int | None) -> Flo
     )
     allocator = MODELS[run.model].allocator
     assert allocator is not None
-    problems = test_problems(run.rate)[:limit]
+    problems = list(drawn(test_problems(run.rate), limit, seed=0))
     placements = allocator(path / "best.safetensors").place_many(problems)
     pairs = zip(problems, placements, strict=True)
     return np.array([float(throughput(problem.instance, p.index[None])[0]) for problem, p in pairs])
@@ -125,7 +126,7 @@ def judged(run: Run, folder: Path, limit: int | None, epochs: int | None) -> Flo
 def metis_values(rate: int, limit: int | None) -> Floats:
     """Throughput of the test graphs under METIS."""
     metis, objective = named_placer("metis"), OBJECTIVES["throughput"]
-    problems = test_problems(rate)[:limit]
+    problems = drawn(test_problems(rate), limit, seed=0)
     return np.array([metis.place(problem, objective).value for problem in problems])
 
 

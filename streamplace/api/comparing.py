@@ -76,7 +76,8 @@ def compare(
         Placer that the others are compared with, one of ``placers``. If the default one is not
         among them, there are no such comparisons.
     split, limit
-        Only graphs with this attribute ``split``, and only this number of them.
+        Only graphs with this attribute ``split``, and only this number of them, which ``seed``
+        draws.
     seed, budget
         As for `place`, for every placement.
     out
@@ -224,12 +225,12 @@ def _scanned(
     trained = trained_on(settings.placers)
     if is_path(data):
         path = path_of("data", data)
-        stored = DataSet(path, settings.split, settings.limit, reader).rereadable()
+        stored = DataSet(path, settings.split, settings.limit, reader, settings.seed).rereadable()
         found = scan(stored, settings.jobs, settings.on, trained)
         if not found.total:
             raise no_graph(path, stored)
         return found, stored
-    problems = tuple(problems_of(data, reader, settings.split, settings.limit))
+    problems = tuple(problems_of(data, reader, settings.split, settings.limit, settings.seed))
     if not problems:
         raise SettingError("data holds no graph; give at least one, or another split")
     return scan_of(problems, trained), problems

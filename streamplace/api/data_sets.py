@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from streamplace.api.arguments import GraphLike, converted, problem_of
 from streamplace.errors import SettingError
-from streamplace.io.datasets import DataSet, Reader, split_of
+from streamplace.io.datasets import DataSet, Reader, drawn, graph_or_problem, split_of
+from streamplace.io.lines import Line
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from streamplace.evaluate.graph_statistics import GraphStatistics
     from streamplace.io.problems import Draft
 
-T = TypeVar("T")
 GraphsLike = GraphLike | DataSet | Iterable[GraphLike]
 """A graph or a problem as for `place`, several, a `DataSet`, or the path of a folder of them."""
 WANTED = "a StreamGraph or a Problem, several, or the path of a file or a folder of them"
@@ -96,7 +96,7 @@ def describe(
     split
         Only graphs with this attribute ``split``.
     limit
-        Maximum number of graphs.
+        Maximum number of graphs, drawn by seed 0.
 
     Examples
     --------
@@ -113,32 +113,36 @@ def graphs_of(
     data: GraphsLike, split: str | None = None, limit: int | None = None
 ) -> Iterator[StreamGraph | Problem]:
     """Graphs of a split, or problems if their documents have a cluster."""
-    every = (
-        [item]
-        if isinstance(item, StreamGraph | Problem)
-        else DataSet(item, split).graphs_and_problems()
-        for item in _items(data, split)
-    )
-    return _first(chain.from_iterable(every), limit)
+    for item in _drawn(data, split, limit, seed=0):
+        yield graph_or_problem(item) if isinstance(item, Line) else item
 
 
 def problems_of(
-    data: GraphsLike, reader: Reader, split: str | None = None, limit: int | None = None
+    data: GraphsLike,
+    reader: Reader,
+    split: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
 ) -> Iterator[Problem]:
     """Problems of a split; the reader's cluster and constraints are for those without any."""
-    every = (
-        [problem_of(item, reader.cluster, reader.constraints)]
-        if isinstance(item, StreamGraph | Problem)
-        else iter(DataSet(item, split, reader=reader))
-        for item in _items(data, split)
-    )
-    return _first(chain.from_iterable(every), limit)
+    for item in _drawn(data, split, limit, seed):
+        if isinstance(item, Line):
+            yield reader(item)
+        else:
+            yield problem_of(item, reader.cluster, reader.constraints)
 
 
-def _first(items: Iterator[T], limit: int | None) -> Iterator[T]:
+def _drawn(
+    data: GraphsLike, split: str | None, limit: int | None, seed: int
+) -> Iterator[StreamGraph | Problem | Line]:
+    """Graphs and problems that are drawn, before those of files are parsed."""
     if limit is not None and limit < 1:
         raise SettingError(f"limit is {quoted(limit)}; it must be at least 1")
-    return islice(items, limit)
+    every = (
+        [item] if isinstance(item, StreamGraph | Problem) else DataSet(item, split).lines()
+        for item in _items(data, split)
+    )
+    return drawn(chain.from_iterable(every), limit, seed)
 
 
 def _items(data: GraphsLike, split: str | None) -> Iterator[StreamGraph | Problem | Path]:

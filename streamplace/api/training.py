@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.errors import SettingError
-from streamplace.io.datasets import DataSet, Reader, no_graph, split_of
+from streamplace.io.datasets import DataSet, Reader, drawn, no_graph, split_of
 from streamplace.learn.registry import MODELS
 from streamplace.model.defaults import PRESET
 from streamplace.model.problem import Problem
@@ -71,8 +71,9 @@ def train(
         Total rate of the sources, or several; every graph is learned at each of them. Empty
         for the graph's own rate.
     split, limit
-        Only graphs with this attribute ``split``, and only this number of them. By default those of
-        the splits ``train`` and ``validation``, or all if there are none.
+        Only graphs with this attribute ``split``, and only this number of them, which ``seed``
+        draws. By default those of the splits ``train`` and ``validation``, or all if there are
+        none.
     preset
         Preset of options: ``fast``, or ``paper`` for those of the model's paper.
     config
@@ -130,26 +131,25 @@ def training_requests(
     for each in folders.values():
         check_folder(each, resume=settings.resume)
     reader = Reader(settings.machines())
-    problems = _training_problems(graphs, reader, settings.split, settings.limit)
+    problems = _training_problems(graphs, reader, settings.split)
     if not problems:
         raise SettingError("there is no graph to train on; give at least one")
     return tuple(
-        TrainRequest(model, tuple(problems), each, settings, seed, command)
+        TrainRequest(
+            model, tuple(drawn(problems, settings.limit, seed)), each, settings, seed, command
+        )
         for seed, each in folders.items()
     )
 
 
-def _training_problems(
-    graphs: GraphsLike, reader: Reader, split: str | None, limit: int | None
-) -> list[Problem]:
+def _training_problems(graphs: GraphsLike, reader: Reader, split: str | None) -> list[Problem]:
     """Problems of a split; without one, those of the training split, or all if there are none."""
+    problems = list(problems_of(graphs, reader, split))
     if split is None:
-        problems = list(problems_of(graphs, reader))
         splits = [split_of(problem.graph.attributes) for problem in problems]
         used = (TRAINING_SPLIT, VALIDATION_SPLIT) if TRAINING_SPLIT in splits else splits
-        return [p for p, split in zip(problems, splits, strict=True) if split in used][:limit]
-    chosen = list(problems_of(graphs, reader, split, limit))
-    if not chosen and is_path(graphs):
+        return [p for p, split in zip(problems, splits, strict=True) if split in used]
+    if not problems and is_path(graphs):
         path = path_of("graphs", graphs)
         raise no_graph(path, DataSet(path, split))
-    return chosen
+    return problems

@@ -73,7 +73,7 @@ def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | 
     for name in OF_ONE_GRAPH:
         settings.refuse(name, "is for a single graph; drop it, or place the graphs one by one")
     reader = Reader(settings.machines(), settings.constraints)
-    data = DataSet(graph, settings.split, settings.limit, reader).rereadable()
+    data = DataSet(graph, settings.split, settings.limit, reader, settings.seed).rereadable()
     if not (total := sum(1 for _ in data.lines())):
         raise no_graph(graph, data)
     judge = request.judge(data.reader(next(data.lines())).graph)

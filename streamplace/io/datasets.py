@@ -1,10 +1,12 @@
 """Data sets: problems in a file, a folder or shards, parsed on iteration."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
+from heapq import nsmallest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.io.files import is_special, spot
@@ -18,6 +20,8 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted, shown, suggestion
 from streamplace.model.mixins import call_of
 from streamplace.model.problem import Problem
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,8 @@ class DataSet:
         that are already in memory.
     split
         Value of the attribute ``split`` that selects graphs.
-    limit
-        Maximum number of problems.
+    limit, seed
+        Maximum number of problems, which the seed draws; see `drawn`.
 
     Examples
     --------
@@ -62,6 +66,7 @@ class DataSet:
     split: str | None = None
     limit: int | None = None
     reader: Reader = Reader()
+    seed: int = 0
 
     __repr__ = call_of
 
@@ -71,14 +76,11 @@ class DataSet:
     def lines(self) -> Iterator[Line]:
         """Problems as lines of their files."""
         every = lines_of(self.source) if isinstance(self.source, Path) else iter(self.source)
-        return islice((line for line in every if self._wants(line)), self.limit)
+        return drawn((line for line in every if self._wants(line)), self.limit, self.seed)
 
     def graphs_and_problems(self) -> Iterator[StreamGraph | Problem]:
         """Problems of the documents with a cluster, and graphs of the others."""
-        for line in self.lines():
-            document = Document.of(line)
-            own = "cluster" in document.parts
-            yield problem_from(document, None, None) if own else document.graph()
+        return map(graph_or_problem, self.lines())
 
     def rereadable(self) -> "DataSet":
         """Return the data set with its lines in memory if its source is a pipe."""
@@ -97,6 +99,29 @@ class DataSet:
             return split_of(graph.get("attributes", {})) == self.split
         except (ValueError, AttributeError):
             return True
+
+
+def drawn(items: Iterable[T], limit: int | None, seed: int) -> Iterator[T]:
+    """At most ``limit`` items, in their order; the others are not kept in memory.
+
+    Every item gets a random number, and those with the smallest ones are drawn. So a larger limit
+    adds items to those of a smaller one.
+
+    >>> [list(drawn("abcdefgh", limit, seed=1)) for limit in (2, 3)]
+    [['c', 'e'], ['c', 'e', 'h']]
+    """
+    if limit is None:
+        return iter(items)
+    random = np.random.default_rng(seed).random
+    numbered = ((random(), i, item) for i, item in enumerate(items))
+    return (item for _, item in sorted((i, item) for _, i, item in nsmallest(limit, numbered)))
+
+
+def graph_or_problem(line: Line) -> StreamGraph | Problem:
+    """Problem of a document with a cluster, graph of any other."""
+    document = Document.of(line)
+    own = "cluster" in document.parts
+    return problem_from(document, None, None) if own else document.graph()
 
 
 def split_of(attributes: Mapping[str, Any]) -> str | None:

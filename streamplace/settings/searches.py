@@ -68,7 +68,7 @@ class OfDataSet(VerbSettings):
     """Graphs of a data set, and what computes."""
 
     split: str | None = SPLIT
-    limit: Count | None = file_key("N", "Number of graphs to read, from the first.")
+    limit: Count | None = file_key("N", "Maximum number of graphs, drawn by the seed.")
     on: str | None = file_key(
         "RAY", "Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one."
     )

@@ -9,14 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import stub_model
+from problems import chain
 from registered import forgetting
 from stub_model import model
 
+from streamplace.api.training import training_requests
 from streamplace.families.branched import Branched, branched
 from streamplace.io.graphs import write_graphs
 from streamplace.io.weights import read_weights
 from streamplace.learn.registry import MODELS
 from streamplace.placers.registry import PLACERS, Placer
+from streamplace.settings.train import TrainSettings
 
 STUB = ("train", "stub", "--data", "b.jsonl")
 SIZE = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "12")
@@ -99,6 +102,21 @@ def test_several_seeds_are_trainings_of_their_own_in_one_run(run, data):
     assert run(*STUB, "--out", "y", "--seed", "3", "--seed", "3").status == 2
     document = run(*STUB, "--out", "z", "--epochs", "1", "--seed", "0", "--seed", "1", "--json").out
     assert [part["folder"] for part in json.loads(document)] == ["z/seed-0", "z/seed-1"]
+
+
+def test_every_seed_draws_its_own_graphs(tmp_path):
+    """So that one of several trainings is the same as it would be alone."""
+
+    def drawn(*seeds):
+        settings = TrainSettings.of({"limit": 4, "seed": seeds})
+        graphs = [chain(n) for n in range(2, 22)]
+        requests = training_requests(settings, "dream", graphs, tmp_path / "run", "")
+        return [[p.n_operators for p in request.problems] for request in requests]
+
+    zero, one = drawn(0, 1)
+    assert len(zero) == len(one) == 4
+    assert zero != one
+    assert [zero, one] == drawn(0) + drawn(1) == [sorted(zero), sorted(one)]
 
 
 def test_graphs_meant_for_training_are_the_default(run, data):
