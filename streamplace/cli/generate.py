@@ -16,9 +16,9 @@ from streamplace.settings.option import HOW_LONG, option
 from streamplace.settings.shared import JOBS, SEED
 
 if TYPE_CHECKING:
-    from streamplace.families.dataset import Manifest
     from streamplace.families.parameters import Parameters
     from streamplace.families.registry import Family
+    from streamplace.io.manifests import Manifest
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NotRequired
+from typing import Annotated, Any, NotRequired
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
@@ -23,14 +23,13 @@ from streamplace.io.fields import STRICT
 from streamplace.io.files import (
     CHUNK,
     is_special,
-    json_text,
     read_lines,
     read_toml,
     reading,
     spot,
-    write_text,
 )
 from streamplace.io.lines import files_of
+from streamplace.io.manifests import Manifest, Shard, manifest_path, write_manifest
 from streamplace.io.parsing import checked
 from streamplace.io.problems import write_problem, write_problems
 from streamplace.model.graph import StreamGraph
@@ -70,50 +69,6 @@ def read_recipe(path: Path) -> Recipe:
     except StreamplaceError as error:
         raise FormatError(f"{spot(path)}: {error}") from None
     return Recipe(tables["family"], parameters, tables.get("seed", 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One file of a data set that is in several."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    name: str
-    graphs: Annotated[int, Field(ge=0)]
-    packed_sha256: str
-    content_sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """Manifest of a generated data set: its parameters and checksums.
-
-    Attributes
-    ----------
-    parameters
-        All parameters that have a value, defaults too.
-    streamplace
-        Version that made the data set.
-    splits
-        Number of graphs of each split; empty where the family has none.
-    packed_sha256
-        Checksum of the file itself, which differs if machines pack in different ways.
-    content_sha256
-        Checksum of the unpacked content, which is the same on every machine.
-    shards
-        The files of a data set in several files. The checksums above are then those of all files,
-        one after the other.
-    """
-
-    family: str
-    parameters: dict[str, Any]
-    seed: int
-    streamplace: str
-    graphs: int
-    splits: dict[str, int]
-    packed_sha256: str
-    content_sha256: str
-    shards: tuple[Shard, ...] = ()
 
 
 def write_dataset(
@@ -194,24 +149,6 @@ def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:
     """Parameters that have a value."""
     every = asdict(parameters)  # type: ignore[call-overload]
     return {name: value for name, value in every.items() if value is not None}
-
-
-def manifest_path(path: Path) -> Path:
-    """Path of the manifest of a data set.
-
-    >>> manifest_path(Path("datasets/branched.jsonl.gz")).as_posix()
-    'datasets/branched.manifest.json'
-    """
-    stem = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
-    return path.with_name(f"{stem}.manifest.json")
-
-
-def write_manifest(manifest: Manifest, path: Path) -> None:
-    """Write a manifest whole or not at all."""
-    document = asdict(manifest)
-    if not manifest.shards:
-        del document["shards"]
-    write_text(path, json_text(document))
 
 
 def packed_sha256(path: Path) -> str:

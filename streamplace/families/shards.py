@@ -18,20 +18,17 @@ from pydantic import Field
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.dataset import (
-    Manifest,
-    Shard,
     count_split,
     manifest_of,
-    manifest_path,
     packed_sha256,
     running_version,
     values_of,
-    write_manifest,
 )
 from streamplace.families.parameters import Parameters
 from streamplace.families.registry import FAMILIES
 from streamplace.io.files import appending, is_file, json_line, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path, shards_of_any_number
+from streamplace.io.manifests import Manifest, Shard, manifest_path, write_manifest
 from streamplace.io.parsing import parse_as
 from streamplace.io.problems import problem_line
 

@@ -2,7 +2,7 @@
 
 A data set in *shards* has its lines in files ``name-00000-of-00016.jsonl.gz``, …. It is named like
 one file (``name.jsonl.gz``), by a pattern (``name-*-of-00016.jsonl.gz``), or by a folder that
-has no other files.
+has no other files. A file with a manifest must fit it, which is known after its last line.
 """
 
 import os
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.files import file_path, is_folder, read_bytes, read_lines, reading, spot
+from streamplace.io.manifests import Manifest, Shard, described_files, fitting, manifest_path
 
 LINES = (".jsonl", ".jsonl.gz")
 _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.jsonl(\.gz)?)")
@@ -30,12 +31,26 @@ class Line(NamedTuple):
 
 def lines_of(name: str | Path) -> Iterator[Line]:
     """Documents of a file, of the files of a folder, or of shards, one after the other."""
+    manifests: dict[Path, dict[str, Manifest | Shard]] = {}
     for path in files_of(file_path(name)):
         if path.name.endswith(LINES):
-            for number, line in read_lines(path):
+            for number, line in _checked_lines(path, manifests):
                 yield Line(line, f"{spot(path)}:{number}", f"{_unicode(path.name)}:{number}")
         else:
             yield Line(_native(read_bytes(path), spot(path)), spot(path), name_of(path))
+
+
+def _checked_lines(
+    path: Path, manifests: dict[Path, dict[str, Manifest | Shard]]
+) -> Iterator[tuple[int, bytes]]:
+    """Lines of a file, which fit its manifest if there is one; ``manifests`` are those read."""
+    shard = _SHARD.fullmatch(path.name)
+    manifest = manifest_path(path if shard is None else path.with_name(shard["name"]))
+    if manifest not in manifests:
+        manifests[manifest] = described_files(manifest)
+    described = manifests[manifest].get("" if shard is None else path.name)
+    lines = read_lines(path)
+    return lines if described is None else fitting(lines, path, described, manifest)
 
 
 def _native(content: bytes, where: str) -> bytes:

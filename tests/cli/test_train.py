@@ -133,6 +133,7 @@ def test_graphs_of_the_split_validation_are_held_out(run, data):
     for row in named:
         row["attributes"]["split"] = "validation"
     Path(data).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("b.manifest.json").unlink()
     for seed in ("0", "1"):
         words = ("--out", f"x{seed}", "--json", "--epochs", "1", "--seed", seed)
         document = json.loads(run(*STUB, *words).out)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from manifests import read_manifest
 
 from streamplace.errors import SettingError
 from streamplace.families.branched import Branched, Topology, branched, stage_ipt
 from streamplace.io.graphs import graph_line
+from streamplace.io.manifests import read_manifest
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS

@@ -6,16 +6,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from manifests import read_manifest, verify
+from manifests import verify
 from refusals import refusal_of
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched, branched
-from streamplace.families.dataset import manifest_path, read_recipe, write_dataset
+from streamplace.families.dataset import read_recipe, write_dataset
 from streamplace.families.parameters import options
 from streamplace.families.random_dag import RandomDag
 from streamplace.families.registry import FAMILIES
 from streamplace.io.graphs import graph_line, read_graph, read_graphs
+from streamplace.io.manifests import manifest_path, read_manifest
 from streamplace.io.problems import problem_line
 from streamplace.model import Problem
 

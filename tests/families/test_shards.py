@@ -3,14 +3,15 @@
 from dataclasses import asdict
 
 import pytest
-from manifests import read_manifest, verify
+from manifests import verify
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched
-from streamplace.families.dataset import manifest_path, write_dataset
+from streamplace.families.dataset import write_dataset
 from streamplace.families.registry import FAMILIES
 from streamplace.families.shards import write_shards
 from streamplace.io.graphs import read_graphs
+from streamplace.io.manifests import manifest_path, read_manifest
 from streamplace.io.problems import problem_line
 
 SMALL = Branched(branches=1, depth=2, devices=2, copies=10)

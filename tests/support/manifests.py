@@ -1,21 +1,7 @@
-"""Manifests as they are read, and whether the files of a data set are what they say."""
+"""Whether the files of a data set are what its manifest says."""
 
-import json
-
-from streamplace.families.dataset import (
-    Manifest,
-    Shard,
-    content_sha256,
-    manifest_path,
-    packed_sha256,
-)
-
-
-def read_manifest(path):
-    """Manifest from its file."""
-    facts = json.loads(path.read_text())
-    shards = tuple(Shard(**one) for one in facts.pop("shards", ()))
-    return Manifest(**facts, shards=shards)
+from streamplace.families.dataset import content_sha256, packed_sha256
+from streamplace.io.manifests import manifest_path, read_manifest
 
 
 def verify(path):
