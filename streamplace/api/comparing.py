@@ -165,8 +165,15 @@ def compared(
         graphs.read(problems)
     refusals.report()
     label = label_of(settings.reference, settings.placers)
-    trainings = trainings_of(settings.placers)
-    comparison = Comparison(results, label, {}, run.aliases, graphs, scan.trained, trainings)
+    comparison = Comparison(
+        results,
+        label,
+        aliases=run.aliases,
+        graphs=graphs,
+        trained_on=scan.trained_on,
+        chosen_by=scan.chosen_by,
+        trainings=trainings_of(settings.placers),
+    )
     return comparison, scan.total, reused
 
 
@@ -220,17 +227,17 @@ def _scanned(
 ) -> tuple[Scan, DataSet | Sequence[Problem]]:
     """Common properties of the problems, and the problems."""
     from streamplace.evaluate.scan import scan, scan_of
-    from streamplace.evaluate.trained_on import trained_on
+    from streamplace.evaluate.trained_on import seen_by
 
-    trained = trained_on(settings.placers)
+    seen = seen_by(settings.placers)
     if is_path(data):
         path = path_of("data", data)
         stored = DataSet(path, settings.split, settings.limit, reader, settings.seed).rereadable()
-        found = scan(stored, settings.jobs, settings.on, trained)
+        found = scan(stored, settings.jobs, settings.on, seen)
         if not found.total:
             raise no_graph(path, stored)
         return found, stored
     problems = tuple(problems_of(data, reader, settings.split, settings.limit, settings.seed))
     if not problems:
         raise SettingError("data holds no graph; give at least one, or another split")
-    return scan_of(problems, trained), problems
+    return scan_of(problems, seen), problems

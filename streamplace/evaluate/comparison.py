@@ -138,8 +138,9 @@ class Comparison(Displayed):
         Alias → placer, for the aliases in the tables.
     graphs
         Results by graph, for pages.
-    trained
-        Learned placer → number of these graphs that it was trained on, if any.
+    trained_on, chosen_by
+        Learned placer → number of these graphs that it was trained on, and number of those by whose
+        results its weights were chosen, if any; near copies count.
     trainings
         Learned placer → its name without weights, where several are of trainings that differ by
         their seed alone.
@@ -150,7 +151,8 @@ class Comparison(Displayed):
     failures: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     graphs: GraphResults = field(default_factory=GraphResults)
-    trained: Mapping[str, int] = field(default_factory=dict)
+    trained_on: Mapping[str, int] = field(default_factory=dict)
+    chosen_by: Mapping[str, int] = field(default_factory=dict)
     trainings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -232,16 +234,20 @@ class Comparison(Displayed):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on placers that were trained on graphs on which they are compared."""
+        """Sentences on placers whose weights have come from graphs on which they are compared."""
         graphs = max((row.graphs for *_, row in self.rows()), default=0)
-        return tuple(
-            f"{placer} was trained on {number} of these {counted(graphs, 'graph')}"
-            for placer, number in self.trained.items()
+        these = f"of these {counted(graphs, 'graph')}"
+        return (
+            *(f"{placer} was trained on {n} {these}" for placer, n in self.trained_on.items()),
+            *(
+                f"the weights of {placer} were chosen by {n} {these}"
+                for placer, n in self.chosen_by.items()
+            ),
         )
 
     def document(self) -> dict[str, Any]:
         """All numbers as the JSON document of ``streamplace compare --json``."""
-        named = {"aliases": dict(self.aliases), "trained_on": dict(self.trained)}
+        named = {name: dict(getattr(self, name)) for name in ("aliases", "trained_on", "chosen_by")}
         document = as_document(self.results, self.front, self.trainings)
         return {**document, **{k: v for k, v in named.items() if v}}
 

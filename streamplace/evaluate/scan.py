@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.trained_on import graph_number
+from streamplace.evaluate.trained_on import Seen
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.lines import Line
 from streamplace.model.graph import StreamGraph
@@ -16,8 +16,8 @@ from streamplace.objectives.registry import DEFAULT, named_objective, suggested_
 
 BATCH = 64
 """Lines that are scanned together, so that starting processes pays off."""
-TrainedGraphs = Mapping[str, frozenset[int]]
-"""Hashes of graphs by the placer that was trained on them; see `trained_on`."""
+SeenGraphs = Mapping[str, Seen]
+"""Graphs that weights have come from, by placer; see `streamplace.evaluate.trained_on`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,17 @@ class Scan:
     # Rates of all their sources; if there are more than two different ones, two of them.
     rates: frozenset[float] = frozenset()
     objectives: frozenset[str] = frozenset()  # default objectives of the problems
-    # Number of the problems whose graph each learned placer was trained on.
-    trained: Mapping[str, int] = field(default_factory=Counter)
+    # Number of the problems whose graph each learned placer was trained on, and of those that its
+    # weights were chosen by.
+    trained_on: Mapping[str, int] = field(default_factory=Counter)
+    chosen_by: Mapping[str, int] = field(default_factory=Counter)
 
     def __add__(self, other: "Scan") -> "Scan":
         rates = sorted(self.rates | other.rates)[:2]
-        trained = Counter(self.trained) + Counter(other.trained)
-        objectives = self.objectives | other.objectives
-        return Scan(self.total + other.total, frozenset(rates), objectives, trained)
+        trained_on = Counter(self.trained_on) + Counter(other.trained_on)
+        chosen_by = Counter(self.chosen_by) + Counter(other.chosen_by)
+        objectives, total = self.objectives | other.objectives, self.total + other.total
+        return Scan(total, frozenset(rates), objectives, trained_on, chosen_by)
 
     @property
     def rate(self) -> tuple[float, ...]:
@@ -49,28 +52,31 @@ class Scan:
         return min(self.objectives) if len(self.objectives) == 1 else DEFAULT
 
 
-def scan(data: DataSet, jobs: int | None, on: str | None, trained: TrainedGraphs) -> Scan:
+def scan(data: DataSet, jobs: int | None, on: str | None, seen: SeenGraphs) -> Scan:
     """Parse all problems of a data set, so that errors are reported before work begins.
 
-    ``trained`` has the graphs that placers were trained on.
+    ``seen`` has the graphs that the weights of placers have come from.
     """
-    lines, scanned = data.lines(), partial(_scan_batch, data.reader, trained)
+    lines, scanned = data.lines(), partial(_scan_batch, data.reader, seen)
     batches = iter(lambda: list(islice(lines, BATCH)), [])
     return sum(parallel_map(scanned, batches, jobs, on), Scan())
 
 
-def scan_of(problems: Iterable[Problem], trained: TrainedGraphs) -> Scan:
+def scan_of(problems: Iterable[Problem], seen: SeenGraphs) -> Scan:
     """Common properties of problems."""
-    return sum((_scan_of(problem.graph, trained) for problem in problems), Scan())
+    return sum((_scan_of(problem.graph, seen) for problem in problems), Scan())
 
 
-def _scan_of(graph: StreamGraph, trained: TrainedGraphs) -> Scan:
-    number = graph_number(graph) if trained else 0
-    trained_placers = {name: 1 for name, graphs in trained.items() if number in graphs}
-    return Scan(
-        1, frozenset({graph.source_rate}), frozenset({suggested_by(graph)}), trained_placers
-    )
+def _scan_of(graph: StreamGraph, seen: SeenGraphs) -> Scan:
+    trained_on = {name: 1 for name, graphs in seen.items() if graph in graphs.trained_on}
+    chosen_by = {
+        name: 1
+        for name, graphs in seen.items()
+        if name not in trained_on and graph in graphs.chosen_by
+    }
+    rates, objectives = frozenset({graph.source_rate}), frozenset({suggested_by(graph)})
+    return Scan(1, rates, objectives, trained_on, chosen_by)
 
 
-def _scan_batch(reader: Reader, trained: TrainedGraphs, batch: list[Line]) -> Scan:
-    return scan_of(map(reader, batch), trained)
+def _scan_batch(reader: Reader, seen: SeenGraphs, batch: list[Line]) -> Scan:
+    return scan_of(map(reader, batch), seen)

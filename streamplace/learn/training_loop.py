@@ -55,7 +55,8 @@ class TrainingLoop:
 
     A resumed run must share the ``settings``, among them ``model``, ``seed`` and ``start``, the
     digest of the weights that training begins from: an epoch is the best only if it beats these.
-    ``origin`` goes into the weights' file; ``validation`` is the number of validation problems.
+    ``origin`` describes the weights in their files, and ``chosen_by`` the choice of the best ones;
+    ``validation`` is the number of validation problems.
     """
 
     def __init__(
@@ -67,11 +68,12 @@ class TrainingLoop:
         folder: Path,
         settings: Mapping[str, Any],
         origin: Mapping[str, Any],
+        chosen_by: Mapping[str, Any],
         validation: int,
     ) -> None:
         self.learner, self.config = learner, config
         self._gradient_workers, self._folder = gradient_workers, folder
-        self._settings, self._origin = settings, origin
+        self._settings, self._origin, self._chosen_by = settings, origin, chosen_by
         self._seed: int = settings["seed"]
         self._validation = dealt(np.arange(validation), config.shards)
         self.history = History()
@@ -195,7 +197,9 @@ class TrainingLoop:
 
     def _write_weights(self, name: str) -> None:
         """Write the present weights and their origin."""
-        write_weights(self._folder / name, self._description(), arrays_of(self.learner.module))
+        description = self._description()
+        description["training"] |= self._chosen_by
+        write_weights(self._folder / name, description, arrays_of(self.learner.module))
 
     def _description(self) -> dict[str, Any]:
         """Description of the present weights, for their file."""

@@ -22,7 +22,7 @@ from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected
 from streamplace.evaluate.records import problem_hash
-from streamplace.evaluate.trained_on import described, graph_number
+from streamplace.evaluate.trained_on import CHOSEN_BY, TRAINED_ON, described, graph_number
 from streamplace.families.draws import generator
 from streamplace.io.datasets import split_of
 from streamplace.io.extras import importing
@@ -249,6 +249,7 @@ class TrainingRun:
                     folder=folder,
                     settings=self.fixed,
                     origin=self._origin(),
+                    chosen_by=described(CHOSEN_BY, (one.graph for one in self.validation)),
                     validation=len(self.validation),
                 )
                 try:
@@ -343,7 +344,7 @@ class TrainingRun:
             "problems": len(self.training),
             "start": start and {"sha256": self.fixed["start"], **start.document["training"]},
             "streamplace": version("streamplace"),
-            **described(problem.graph for problem in self.training),
+            **described(TRAINED_ON, (problem.graph for problem in self.training)),
         }
 
 

@@ -9,7 +9,8 @@ BY_NAME = {
     *("assignment", "busy", "chain", "parallelism", "parts"),
     *("priority", "queues", "schedule", "sources", "utilisation"),
     *("bounds", "machines", "free", "reserves"),
-    *("aliases", "devices_used", "measures", "paired", "placers", "rates", "trained_on"),
+    *("aliases", "chosen_by", "devices_used", "measures", "paired", "placers", "rates"),
+    "trained_on",
 }
 """Fields that may be tables whose keys are names."""
 

@@ -1,22 +1,36 @@
-"""Comparisons on graphs that a placer was trained on say so."""
+"""Comparisons on graphs from which the weights of a placer have come say so."""
 
+import zlib
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pilots import weights_file
+from hypothesis import given
+from hypothesis import strategies as st
+from pilots import tangle, weights_file
 from problems import chain, diamond, fork_join
 
 import streamplace
-from streamplace.evaluate.trained_on import MAX_GRAPHS, described, graph_number, trained_on
+from streamplace.evaluate.trained_on import (
+    CHOSEN_BY,
+    EXACT,
+    MAX_GRAPHS,
+    TRAINED_ON,
+    SketchedGraphs,
+    described,
+    graph_number,
+    seen_by,
+)
 from streamplace.families.dataset import read_recipe
 from streamplace.families.registry import graph_of
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.graphs import write_graphs
-from streamplace.io.weights import read_tensors
+from streamplace.io.weights import read_weights
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS
+from streamplace.model import StreamGraph, Streams
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 DATA = DATASETS / "branched.jsonl.gz"
@@ -30,44 +44,102 @@ def notes(path, **training):
     return streamplace.compare(GRAPHS, placers, 3, rate=2e4).notes
 
 
+def trained_on(graphs):
+    """Entry of the graphs of a training."""
+    return described(TRAINED_ON, graphs)
+
+
+def varied(graph, share, seed=0):
+    """A graph with all its costs changed by up to a share of them."""
+    rng, operators = np.random.default_rng(seed), graph.operators
+
+    def around(costs):
+        return costs * rng.uniform(1 - share, 1 + share, len(costs))
+
+    changed = replace(operators, ipt=around(operators.ipt), payload=around(operators.payload))
+    streams = graph.streams
+    costs = {"selectivity": around(streams.selectivity), "payload": around(streams.payload)}
+    ends = streams.source, streams.target
+    return StreamGraph(graph.name, changed, Streams(changed, *ends, **costs))
+
+
 def test_a_comparison_names_placers_that_know_its_graphs(tmp_path):
     """At other rates and on other clusters, too, and those of the weights that it began from."""
-    first, second = described(GRAPHS[:1]), described([GRAPHS[1], chain(9)])
+    first, second = trained_on(GRAPHS[:1]), trained_on([GRAPHS[1], chain(9)])
     message = notes(tmp_path, epochs=2, **second, start={"epochs": 1, **first})
     assert message == ("mine was trained on 2 of these 3 graphs",)
 
 
+def test_a_comparison_names_graphs_that_chose_the_weights(tmp_path):
+    """Those that they were trained on count once."""
+    chosen_by = described(CHOSEN_BY, GRAPHS[:2])
+    message = notes(tmp_path, epochs=2, **trained_on(GRAPHS[1:]), **chosen_by)
+    assert message == (
+        "mine was trained on 2 of these 3 graphs",
+        "the weights of mine were chosen by 1 of these 3 graphs",
+    )
+
+
+def test_copies_are_known_by_hashes_of_older_weights(tmp_path):
+    numbers = np.array([graph_number(graph) for graph in GRAPHS[:2]], ">u8")
+    message = notes(tmp_path, epochs=2, **{EXACT: b64encode(numbers.tobytes()).decode()})
+    assert message == ("mine was trained on 2 of these 3 graphs",)
+
+
 @pytest.mark.parametrize(
-    "training", [{}, {"epochs": 0, **described(GRAPHS)}, {"epochs": 2, "graphs": "?"}]
+    "training",
+    [
+        {},
+        {"epochs": 0, **trained_on(GRAPHS)},
+        {"epochs": 2, "trained_on": "?", "chosen_by": 3, "graphs": "?"},
+        {"epochs": 2, "trained_on": trained_on(GRAPHS)["trained_on"][:-8]},
+        {"epochs": 2, "trained_on": b64encode(zlib.compress(bytes(2**28))).decode()},
+    ],
+    ids=["old", "no epoch", "no text", "cut", "a million"],
 )
 def test_weights_that_know_no_graph_need_no_word(tmp_path, training):
-    """As of an older version, from before the first epoch, or with a damaged list."""
+    """As of an older version, from before the first epoch, or with damaged lists."""
     assert notes(tmp_path, **training) == ()
 
 
+@given(st.integers(0, 2**32 - 1), st.floats(0, 0.0099))
+def test_near_copies_are_found_and_others_are_not(seed, share):
+    """Costs within 1 %, of any topology, at any rate; changed by a fifth, it is another graph."""
+    graph = tangle(12, seed)
+    found = SketchedGraphs.from_text(SketchedGraphs.of([chain(), graph, fork_join()]).text())
+    assert varied(graph, share, seed).at_rate(123.0) in found
+    assert varied(graph, 0.2, seed) not in found
+    assert tangle(12, seed + 1) not in found
+
+
 def test_training_tells_its_graphs(tmp_path):
+    """Those of validation chose the best weights, and not the last ones."""
     graphs = [chain(n) for n in range(3, 13)]
     trained = streamplace.train("dream", graphs, tmp_path / "run", cluster=3, epochs=1)
-    numbers = trained_on([f"dream:weights={trained.weights}"]).popitem()[1]
-    held_out = {graph_number(problem.graph) for problem in trained.problems}
-    assert numbers == {graph_number(graph) for graph in graphs} - held_out
+    files = trained.weights, tmp_path / "run" / "last.safetensors"
+    best, last = seen_by([f"dream:weights={file}" for file in files]).values()
+    held_out = {problem.graph.name for problem in trained.problems}
+    assert held_out == {graph.name for graph in graphs if graph in best.chosen_by}
+    assert held_out == {graph.name for graph in graphs if graph not in best.trained_on}
+    assert len(best.trained_on) == len(last.trained_on)
+    assert not len(last.chosen_by)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
 def test_all_shipped_weights_tell_their_graphs(name):
     """As many as they were trained on, each at every rate, of at most 20,000."""
-    training = read_tensors(shipped(name))[0]["training"]
-    numbers = len(trained_on([name])[name])
+    training = read_weights(shipped(name)).document["training"]
+    numbers = len(seen_by([name])[name].trained_on)
     assert numbers >= min(training["problems"] // (len(training["rates"]) or 1), MAX_GRAPHS)
 
 
 @pytest.fixture(scope="module")
 def judged():
-    """Graphs of the test splits, by which the pages tell of learned placers."""
+    """Graphs of the test splits, by which the pages judge learned placers."""
     streams = DataSet(DATA, "test", reader=Reader(None))
     recipes = [read_recipe(DATASETS / f"{name}.toml") for name in ("giph", "giph-grid")]
     tasks = (p for recipe in recipes for p in recipe.generate() if in_test(p.graph))
-    return {graph_number(problem.graph) for problem in (*streams, *tasks)}
+    return [problem.graph for problem in (*streams, *tasks)]
 
 
 def in_test(graph):
@@ -76,19 +148,21 @@ def in_test(graph):
 
 @pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
 def test_no_shipped_weights_learned_from_what_judges_them(name, judged):
-    """Epochs and options are chosen on graphs that were held out of the training split."""
-    assert not trained_on([name])[name] & judged
-    assert "--split" not in read_tensors(shipped(name))[0]["training"]["command"]
+    """Nor were they chosen by it: what is held out is of the training split."""
+    known = seen_by([name])[name]
+    assert not any(graph in graphs for graph in judged for graphs in known)
+    assert "--split" not in read_weights(shipped(name)).document["training"]["command"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["training", "training-more"])
 def test_no_recipe_of_trainings_makes_what_judges_them(name, judged):
-    """Weights keep 20,000 hashes of what they learned from, and one of these makes more."""
+    """Weights keep 20,000 sketches of what they learned from, and one of these makes more."""
+    known = SketchedGraphs.of(judged)
     graphs = map(graph_of, read_recipe(DATASETS / f"{name}.toml").generate())
-    numbers = {graph_number(graph) for graph in graphs if not in_test(graph)}
-    assert len(numbers) > 10_000
-    assert not numbers & judged
+    made = [graph in known for graph in graphs if not in_test(graph)]
+    assert len(made) > 10_000
+    assert not any(made)
 
 
 def test_training_reads_no_test_graph(tmp_path):
@@ -98,9 +172,9 @@ def test_training_reads_no_test_graph(tmp_path):
     data = tmp_path / "graphs.jsonl"
     write_graphs(graphs, data)
     trained = streamplace.train("pilot", data, tmp_path / "run", cluster=3, epochs=1)
-    numbers = trained_on([f"pilot:weights={trained.weights}"]).popitem()[1]
-    used = numbers | {graph_number(problem.graph) for problem in trained.problems}
-    assert used == {graph_number(graph) for graph in graphs if not in_test(graph)}
+    (known,) = seen_by([f"pilot:weights={trained.weights}"]).values()
+    used = [any(graph in graphs for graphs in known) for graph in graphs]
+    assert used == [not in_test(graph) for graph in graphs]
 
 
 @pytest.mark.parametrize(("seeds", "n"), [((0, 1, 2), 3), ((0, 0, 1), 0)])

@@ -43,9 +43,8 @@ def test_steps_are_those_of_adam_however_gradients_lie_in_memory(tmp_path):
         module=module, sizes=lambda epoch: np.ones(2, np.int64), spec=dict, state=dict
     )
     workers, settings = TransposedGradients(), {"seed": 0, "start": None, "model": "linear"}
-    TrainingLoop(
-        learner, workers, config=CONFIG, folder=tmp_path, settings=settings, origin={}, validation=0
-    ).run(None)
+    facts = {"settings": settings, "origin": {}, "chosen_by": {}, "validation": 0}
+    TrainingLoop(learner, workers, config=CONFIG, folder=tmp_path, **facts).run(None)
     adam = torch.optim.Adam(expected.parameters(), 0.1, fused=False)
     for weight, bias in workers.steps:
         expected.weight.grad, expected.bias.grad = weight / 2, None if bias is None else bias / 2
