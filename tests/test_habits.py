@@ -136,7 +136,7 @@ def test_a_comparison_has_a_frame_by_graph_and_plots():
     assert comparison.plot("devices", "throughput").axes
     for words, mistake in {
         "there is no plot 'pie'": ("pie", None),
-        "has no objective 'cost'": ("cdf", "cost"),
+        "has no objective 'cost'": ("distribution", "cost"),
     }.items():
         with pytest.raises(ValueError, match=words):
             comparison.plot(*mistake)

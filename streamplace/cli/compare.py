@@ -37,7 +37,9 @@ FIELDS = _options.KEYS | {"objective", "objectives"}
 )
 @click.argument("data", type=FILE)
 @_options.common(
-    "Folder for results.jsonl, table.json, table.tex, report.html, plots.", folder=True
+    "Folder for results.jsonl, table.json, table.tex, report.html, plots, or a figure of the "
+    "distributions alone (.pdf, .svg or .png).",
+    folder=None,
 )
 def command(data: Path, settings: CompareSettings, as_json: bool, output: Path | None) -> int:
     """Compare placers on DATA: a graph, a problem, a data set or a folder of them.
@@ -49,20 +51,29 @@ def command(data: Path, settings: CompareSettings, as_json: bool, output: Path |
     from streamplace.api.comparing import compared
     from streamplace.io.files import write_text
 
-    if output is not None:
-        _options.spare_others(*_files(settings, output), keys=FIELDS)
+    is_figure = output is not None and output.suffix in _options.PICTURES
+    _options.check_output(output, is_folder=not is_figure)
+    folder = None if is_figure else output
+    if folder is not None:
+        _options.spare_others(*_files(settings, folder), keys=FIELDS)
     failures, of_split = FailedGraphs(), f" of split {settings.split}" if settings.split else ""
-    with resumable(output):
-        comparison, n_graphs, reused = compared(settings, data, output, failures)
-    if output is not None and reused:
-        say(f"{counted(reused, 'result')} reused from {output / RESULTS}")
+    with resumable(folder):
+        comparison, n_graphs, reused = compared(settings, data, folder, failures)
     title = f"{data.name}: {counted(n_graphs, 'graph')}{of_split}"
     document, report = comparison.document(), comparison.report()
-    if output is not None:
-        save_json(document, output / TABLE_JSON)
-        write_text(output / TABLE, f"% streamplace compare\n{comparison.latex()}")
-        replace(report, title=title).save(output / REPORT)
-        _plots(comparison.results, comparison.front, title, output)
+    if folder is not None:
+        if reused:
+            say(f"{counted(reused, 'result')} reused from {folder / RESULTS}")
+        save_json(document, folder / TABLE_JSON)
+        write_text(folder / TABLE, f"% streamplace compare\n{comparison.latex()}")
+        replace(report, title=title).save(folder / REPORT)
+        _plots(comparison.results, comparison.front, title, folder)
+    elif output is not None:
+        from streamplace.drawing.figures import save
+        from streamplace.evaluate.comparison_plots import draw_distributions
+
+        save(draw_distributions(comparison.results, title), output)
+        say(f"figure → {output}")
     print_json(document) if as_json else print_report(report)
     return failures.status
 

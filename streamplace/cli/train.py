@@ -73,10 +73,13 @@ def command(model: str, data: Path, out: Path, settings: TrainSettings, as_json:
     from streamplace.api.training import training_requests
     from streamplace.cli._training import Display
     from streamplace.training.run import run_training
+    from streamplace.training.trained import CURVES, write_curves
 
     typed = shlex.join(["streamplace", *click.get_current_context().obj])
     with _resumable(typed, out, settings.resume):
         requests = training_requests(settings, model, data, out, typed)
+    if len(requests) > 1:
+        spare_others(out / CURVES, option="--out")
     for request in requests:
         for name, fields in WRITTEN.items():
             spare_others(request.folder / name, keys=fields, option="--out")
@@ -86,6 +89,10 @@ def command(model: str, data: Path, out: Path, settings: TrainSettings, as_json:
             trained = run_training(request, watcher=Display(model))
         runs.append(trained)
         documents.append(_report(trained, data, as_json))
+    if len(runs) > 1:
+        title = f"{model}, trained on {runs[0].trained_on} of {data.name}"
+        write_curves([run.history for run in runs], runs[0].objective, title, out / CURVES)
+        say(f"figure → {out / CURVES}")
     if as_json:
         print_json(documents if len(documents) > 1 else documents[0])
     elif len(runs) > 1:

@@ -296,13 +296,13 @@ class Comparison(Displayed):
         ]
         return data_frame({name: [row[i] for row in rows] for i, name in enumerate(FRAME)})
 
-    def plot(self, kind: str = "cdf", objective: str | None = None) -> "Figure":
+    def plot(self, kind: str = "distribution", objective: str | None = None) -> "Figure":
         """Plot the results with matplotlib.
 
         Parameters
         ----------
         kind
-            One of the plots of ``streamplace compare -o``: "cdf", "steps" or "devices".
+            One of the plots of ``streamplace compare -o``: "distribution", "steps" or "devices".
         objective
             Name of the objective; by default the first one of the comparison.
         """

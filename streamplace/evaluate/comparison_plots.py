@@ -7,6 +7,7 @@ import numpy as np
 
 from streamplace.drawing.figures import (
     GREY,
+    LEGEND,
     MARKERS,
     PALETTE,
     bar_style,
@@ -28,42 +29,64 @@ from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MIN_RANGE = 0.05
 """Shortest axis of shares of the best, or of multiples; so that smaller differences stay small."""
 
 
-def draw_cdf(results: ObjectiveResults, title: str) -> "Figure":
-    """Draw the paper's Figure 5: share of graphs below each value, per rate.
+def draw_distribution(results: ObjectiveResults, title: str) -> "Figure":
+    """Draw the paper's Figure 5, the share of graphs below each value, and box plots below it."""
+    return draw_distributions([results], title)
+
+
+def draw_distributions(results: Sequence[ObjectiveResults], title: str) -> "Figure":
+    """Draw the distribution of every placer's values, in a column per objective and rate.
 
     Values other than shares are drawn as multiples of the best value of any placer.
     """
-    judge, rates = results.judge, _by_rate(results)
-    figure, axes = panels(map(heading, rates))
-    for axis, by_placer in zip(axes, rates.values(), strict=True):
-        sorted_values = {}
-        for name, columns in by_placer.items():
-            values = columns.value
-            if not judge.is_share:
-                values = ratio(values, results.best.at(columns.problem))
-            sorted_values[name] = np.sort(values[np.isfinite(values)])
-        first, last = _span([*sorted_values.values()], judge)
-        for i, (name, values) in enumerate(sorted_values.items()):
-            if not len(values):
-                continue
-            shares = np.arange(1, len(values) + 1) / len(values)
-            axis.plot(
-                [first, *values, last],
-                [0, *shares, 1],
-                drawstyle="steps-post",
-                label=legend_text(name),
-                **line_style(i),
-            )
+    cases = [(result, rate, row) for result in results for rate, row in _by_rate(result).items()]
+    rates = list(dict.fromkeys(rate for _, rate, _ in cases))
+    names = [f"{r.judge.name}, " if len(results) > 1 else "" for r, _, _ in cases]
+    figure, axes = panels(
+        (f"{name}{heading(case[1])}" for name, case in zip(names, cases, strict=True)), rows=2
+    )
+    for (result, _, row), above, below in zip(cases, axes, axes[len(cases) :], strict=False):
+        judge, values = result.judge, {n: _sorted(columns, result) for n, columns in row.items()}
+        first, last = _span([*values.values()], judge)
+        for i, (name, of_placer) in enumerate(values.items()):
+            if len(of_placer):
+                shares = np.arange(1, len(of_placer) + 1) / len(of_placer)
+                steps, style = ([first, *of_placer, last], [0, *shares, 1]), line_style(i)
+                above.plot(*steps, drawstyle="steps-post", label=legend_text(name), **style)
+                _draw_box(below, i, of_placer)
         label = f"relative {judge.name}" if judge.is_share else f"{judge.name} / best found"
-        axis.set(xlabel=label, xlim=(first, last), ylim=(0, 1.02))
-    axes[0].set_ylabel("share of graphs")
-    return finish(figure, _title(title, "Graphs with at most a value", list(rates)))
+        above.set(xlabel=label, xlim=(first, last), ylim=(0, 1.02))
+        below.set(ylabel=label, ylim=(first, last), xlim=(-0.7, len(values) - 0.3), xticks=[])
+    axes[0].set_ylabel("share of graphs with at most this")
+    axes[len(cases)].set_xlabel("quartiles, mean (×), whiskers up to 1.5 boxes", fontsize=LEGEND)
+    return finish(figure, _title(title, "Distribution over graphs", rates))
+
+
+def _sorted(columns: ResultColumns, results: ObjectiveResults) -> Floats:
+    """Values of a placer in ascending order, relative to the best ones if they are no shares."""
+    values = columns.value
+    if not results.judge.is_share:
+        values = ratio(values, results.best.at(columns.problem))
+    return np.sort(values[np.isfinite(values)])
+
+
+def _draw_box(axis: "Axes", i: int, values: Floats) -> None:
+    """Draw the box plot of placer i in its colour."""
+    colour = PALETTE[i % len(PALETTE)]
+    of_mean = {"marker": "x", "markeredgecolor": "black", "markersize": 5}
+    outside = {"marker": ".", "markeredgecolor": colour, "markersize": 3}
+    axis.boxplot(
+        [values], positions=[i], widths=0.6, showmeans=True, meanprops=of_mean, flierprops=outside,
+        patch_artist=True, boxprops={"facecolor": colour, "alpha": 0.6},
+        medianprops={"color": "black"}, manage_ticks=False,
+    )  # fmt: skip
 
 
 def _span(columns: list[Floats], judge: Objective) -> tuple[float, float]:
@@ -178,7 +201,7 @@ def _by_rate(results: ObjectiveResults) -> dict[float | None, dict[str, ResultCo
 
 
 PLOTS: dict[str, Callable[[ObjectiveResults, str], "Figure | None"]] = {
-    "cdf": draw_cdf,
+    "distribution": draw_distribution,
     "steps": draw_steps,
     "devices": draw_devices,
 }

@@ -1,6 +1,6 @@
 """The result of a training run: its history, the answers of the model beside others, a picture."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +25,8 @@ from streamplace.progress import tracked
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PICTURE = "curve.png"
-"""File of the picture of a training in its folder."""
+PICTURE, CURVES = "curve.png", "curves.pdf"
+"""Files of the pictures of a training in its folder, and of several in the folder of these."""
 BEFORE, AFTER = "greedy before", "greedy after"
 NO_SEARCH = {"samples": 0, "refine": "none"}
 """Options with which a learned placer does not search; each takes those that it has."""
@@ -240,6 +240,28 @@ def write_picture(
     save(finish(figure, title), path)
 
 
+def write_curves(histories: Sequence[History], objective: str, title: str, path: Path) -> None:
+    """Draw the means over several trainings epoch by epoch, in bands from the least to the most.
+
+    They end where the first of the trainings does.
+    """
+    figure, (axis,) = new_figure(1, width=5.4, height=3.4)
+    epochs = range(1, 1 + min(len(history.epochs) for history in histories))
+    for label, colour, name in (
+        ("training graphs: what it tries", ORANGE, "reward"),
+        ("graphs held out: its own answer", BLUE, "validation"),
+    ):
+        rows = [[getattr(history.epochs[e - 1], name) for e in epochs] for history in histories]
+        values = np.array(rows, np.float64)  # [trainings, epochs], NaN where none are held out
+        if np.isfinite(values).all():
+            axis.plot(epochs, values.mean(axis=0), color=colour, label=label)
+            low, high = values.min(axis=0), values.max(axis=0)
+            axis.fill_between(epochs, low, high, color=colour, alpha=0.25, linewidth=0)
+    _label_epochs(axis, objective)
+    seeds = f"mean and range of {counted(len(histories), 'seed')}"
+    save(finish(figure, f"{title}\n{seeds}"), path)
+
+
 def _answers(axis: "Axes", answers: Answers) -> None:
     """Bars of the means of all placers on the same graphs."""
     judge = answers.objective
@@ -288,9 +310,13 @@ def _epochs(axis: "Axes", history: History, optima: Floats, objective: str) -> N
     middle, half = (max(values) + min(values)) / 2, (max(values) - min(values)) / 2
     half = max(1.1 * half, LEAST_RANGE / 2)
     axis.set_ylim(middle - half, middle + half)
+    axis.set_title("Epoch by epoch", fontsize=10, loc="left")
+    _label_epochs(axis, objective)
+
+
+def _label_epochs(axis: "Axes", objective: str) -> None:
     is_rate = named_objective(objective).kind == "rate"
     axis.set_ylabel("mean share of the full rate" if is_rate else "mean reward (1 is best)")
     axis.set_xlabel("epoch")
-    axis.set_title("Epoch by epoch", fontsize=10, loc="left")
     axis.margins(x=0.02)
     axis.locator_params("x", integer=True)

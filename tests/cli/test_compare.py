@@ -46,7 +46,13 @@ def test_equal_results_give_equal_files(run, data):
     words = ["compare", data, "--placers", "metis,random,auto", "--evaluations", "50", "-o", "out"]
     assert run(*words).status == 0
     before = {file.name: file.read_bytes() for file in Path("out").iterdir()}
-    assert {"results.jsonl", "table.tex", "report.html", "cdf.png", "devices.png"} <= before.keys()
+    assert {
+        "results.jsonl",
+        "table.tex",
+        "report.html",
+        "distribution.png",
+        "devices.png",
+    } <= before.keys()
     assert len(before["results.jsonl"].splitlines()) == 18
     subprocess.run(
         [sys.executable, "-m", "streamplace", *words],
@@ -55,6 +61,22 @@ def test_equal_results_give_equal_files(run, data):
         capture_output=True,
     )
     assert {file.name: file.read_bytes() for file in Path("out").iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["f.pdf", "f.svg", "f.png"])
+def test_a_figure_alone_is_of_all_objectives_and_rates(run, data, name):
+    """Nothing else is written; a file of another kind is refused."""
+    rates = ("--rate", "10000", "--rate", "20000", "--objective", "throughput")
+    words = ("compare", data, "--placers", "metis,random", *rates, "--objective", "latency")
+    before = set(Path().iterdir())
+    answer = run(*words, "-o", name)
+    assert answer.status == 0
+    assert answer.err.endswith(f"figure → {name}\n")
+    assert {path.name for path in set(Path().iterdir()) - before} == {name}
+    content = Path(name).read_bytes()
+    assert run(*words, "-o", name).status == 0
+    assert Path(name).read_bytes() == content
+    assert run(*words, "-o", "f.csv").status == 2
 
 
 @pytest.mark.parametrize(

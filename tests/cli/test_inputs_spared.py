@@ -87,8 +87,8 @@ def test_what_others_wrote_is_spared(refusal, graph, placement, line):
         Path("folder", name).write_text("title = 'mine'\n")
     for name in (
         "compared/table.tex",
-        "drawn/cdf.png",
-        "drawn/a-cdf.png",
+        "drawn/distribution.png",
+        "drawn/a-distribution.png",
         "ray/placement.py",
         "table",
     ):

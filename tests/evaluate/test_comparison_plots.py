@@ -27,7 +27,7 @@ def drawn(name, values):
 ALIKE = {"best": [1.0] * 5, "good": [1.0, 1.0, 0.999, 1.0, 1.0], "a" * 120: [1.0] * 5}
 
 
-@pytest.mark.parametrize("name", ["cdf", "steps", "devices"])
+@pytest.mark.parametrize("name", ["distribution", "steps", "devices"])
 def test_every_plot_names_its_data_and_shows_all_of_its_names(name):
     """The title stands above, the legend below, both inside the figure."""
     figure = drawn(name, ALIKE)
@@ -55,8 +55,27 @@ def test_values_that_differ_by_a_thousandth_look_equal():
 def test_a_placer_that_placed_nothing_has_no_line():
     table = results({"a": [0.5] * 5})
     table.add([Record(str(g), str(g), 1e4, "b", "", None, None, 0.0, (), "no") for g in range(5)])
-    figure = plots.draw_cdf(table, TITLE)
+    figure = plots.draw_distribution(table, TITLE)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
+
+
+def test_boxes_are_the_quartiles_of_the_values_above():
+    """Of every placer in its order, with the mean; a placer without results leaves a gap."""
+    values = {"a": [0.1, 0.2, 0.3, 0.4, 0.9], "none": [None] * 5, "b": [0.5] * 5}
+    above, below = drawn("distribution", values).axes
+    steps = {line.get_label(): line.get_xdata() for line in above.lines}
+    assert list(steps["a"][1:-1]) == values["a"]
+    boxes = [path.get_path().vertices for path in below.patches]
+    assert [(box[:, 1].min(), box[:, 1].max()) for box in boxes] == [(0.2, 0.4), (0.5, 0.5)]
+    assert [round(box[:, 0].mean()) for box in boxes] == [0, 2]
+    crosses = [line.get_ydata()[0] for line in below.lines if line.get_marker() == "x"]
+    assert crosses == pytest.approx([0.38, 0.5])
+
+
+def test_a_column_of_several_names_its_objective_and_rate():
+    table = results(ALIKE)
+    figure = plots.draw_distributions([table, table], TITLE)
+    assert [axis.get_title() for axis in figure.axes[:2]] == ["throughput, 10000 tuples/s"] * 2
 
 
 def test_the_front_names_every_point():

@@ -96,7 +96,7 @@ def test_compare_shows_what_one_objective_costs_by_the_other(run, data):
     assert best["makespan", "anneal"]["of_best"]["makespan"] == 1
     assert best["throughput", "anneal"]["front"]
     assert not best["throughput", "round-robin"]["front"]
-    for name in ("pareto.png", "throughput-cdf.png", "makespan-cdf.png"):
+    for name in ("pareto.png", "throughput-distribution.png", "makespan-distribution.png"):
         assert Path("out", name).stat().st_size > 1000
     again = json.loads(run("compare", *words, "-o", "out", "--json").out)
     assert again == document
