@@ -535,7 +535,7 @@ def _time(row: Row) -> str:
 
 
 def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
-    """Wins, sign test and ratio of every placer against the reference, if there are others."""
+    """Wins, both tests and ratio of every placer against the reference, if there are others."""
     compared = [case for case in cases if reference in case.rows and len(case.rows) > 1]
     if not compared:
         return
@@ -543,12 +543,9 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
         [(name, rivals[reference]) for name, rivals in case.paired.items() if name != reference]
         for case in compared
     ]
-    corrected = iter(holm([pair.sign_test for block in pairs for _, pair in block if pair.graphs]))
-    several = sum(map(len, pairs)) > 1
-    head = (
-        f"against {reference}", "better / equal / worse",
-        "sign, Holm" if several else "sign test", "ratio", INTERVAL,
-    )  # fmt: skip
+    every = [pair for block in pairs for _, pair in block if pair.graphs]
+    corrected = iter(holm([p for pair in every for p in (pair.sign_test, pair.signed_rank_test)]))
+    head = (f"against {reference}", "+ / = / −", "sign, Holm", "rank, Holm", "ratio", INTERVAL)
     blocks = []
     for of_case in pairs:
         block = []
@@ -556,11 +553,14 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
             counts = f"{pair.better} / {pair.equal} / {pair.worse}"
             ratio = cell(nan if pair.ratio is None else pair.ratio, "{:.4f}")
             ends = _ends(pair.interval, "{:.4f}".format)
-            probability = next(corrected) if pair.graphs else nan
-            p = "p < 0.0001" if probability < 1e-4 else cell(probability, "p = {:.2g}")
-            block.append((name, counts, p, ratio, ends))
+            tests = [_p(next(corrected)) if pair.graphs else "—" for _ in range(2)]
+            block.append((name, counts, *tests, ratio, ends))
         blocks.append(block)
     yield _blocks(compared, head, blocks)
+
+
+def _p(probability: float) -> str:
+    return "p < 0.0001" if probability < 1e-4 else f"p = {probability:.2g}"
 
 
 def _over_trainings(cases: Sequence[_Case], trainings: Mapping[str, str]) -> Iterator[Sheet]:

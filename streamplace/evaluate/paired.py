@@ -1,17 +1,17 @@
-"""Two placers on the same graphs: ratio with a bootstrap interval, wins with a sign test."""
+"""Two placers on the same graphs: ratio with a bootstrap interval, sign test, signed-rank test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, lgamma, log
+from math import erfc, exp, lgamma, log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.model.arrays import Floats
 
-TIE = 1e-9
-"""Relative difference up to which values count as equal."""
+TIE, DECIMALS = 1e-9, 9
+"""Relative difference up to which values count as equal; decimals in which differences do."""
 CONFIDENCE = 0.95
 RESAMPLES = 5_000
 """Number of bootstrap samples; the ends of an interval vary by 4 % of its standard error."""
@@ -29,6 +29,8 @@ STUDENT = (
     2.059538553, 2.055529439, 2.051830516, 2.048407142, 2.045229642, 2.042272456,
 )  # fmt: skip
 """97.5 % quantiles of Student's distribution by degrees of freedom, from one on."""
+MAX_RANKED = 100
+"""Differences up to which the distribution of rank sums is exact. Beyond, it is normal."""
 BLOCK = 2**20
 """Number of drawn values that are in memory at a time."""
 
@@ -46,6 +48,8 @@ class Paired:
     sign_test
         Two-sided p value of the sign test, which ignores the equal ones: the probability of
         numbers at least as unequal if both placers were equally likely to be better.
+    signed_rank_test
+        Two-sided p value of Wilcoxon's signed-rank test of the relative differences.
     ratio
         Geometric mean of value / rival's value over the graphs; None if a ratio is not positive
         and finite, or without graphs.
@@ -59,6 +63,7 @@ class Paired:
     equal: int
     worse: int
     sign_test: float
+    signed_rank_test: float
     ratio: float | None
     interval: tuple[float, float] | None
 
@@ -70,8 +75,8 @@ def paired(values: Floats, rivals: Floats, sign: float = 1.0) -> Paired:
     --------
     >>> import numpy as np
     >>> result = paired(np.array([2.0, 2, 2, 2, 2, 1]), np.ones(6))
-    >>> result.better, result.equal, result.worse, result.sign_test
-    (5, 1, 0, 0.0625)
+    >>> result.better, result.equal, result.worse, result.sign_test, result.signed_rank_test
+    (5, 1, 0, 0.0625, 0.0625)
     >>> round(result.ratio, 3), [round(end, 3) for end in result.interval]
     (1.782, [1.414, 2.0])
     """
@@ -81,12 +86,17 @@ def paired(values: Floats, rivals: Floats, sign: float = 1.0) -> Paired:
         ratios = np.where(signs == 0, 1.0, values / rivals)
     logs = np.log(ratios) if bool((np.isfinite(ratios) & (ratios > 0)).all()) else np.empty(0)
     ends = interval_of_mean(logs)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # of the larger value: symmetric, and in the order of |log ratio| for positive values
+        shares = np.abs(values - rivals) / np.maximum(np.abs(values), np.abs(rivals))
+    differences = signs * np.nan_to_num(shares, nan=1.0)  # an infinite value, or two zeros
     return Paired(
         graphs=len(signs),
         better=better,
         equal=len(signs) - better - worse,
         worse=worse,
         sign_test=sign_test(better, worse),
+        signed_rank_test=signed_rank_test(differences),
         ratio=exp(float(logs.mean())) if len(logs) else None,
         interval=None if ends is None else (exp(ends[0]), exp(ends[1])),
     )
@@ -96,7 +106,8 @@ def compared(values: Floats, rivals: Floats, sign: float) -> Floats:
     """1 where the value is better than the rival's, 0 where it is equal, -1 where it is worse."""
     with np.errstate(invalid="ignore"):  # equal infinities
         deltas = sign * (values - rivals)
-    ties = (values == rivals) | (np.abs(deltas) <= TIE * np.maximum(np.abs(rivals), np.abs(values)))
+    # less than, as a finite value is not equal to an infinite one
+    ties = (values == rivals) | (np.abs(deltas) < TIE * np.maximum(np.abs(rivals), np.abs(values)))
     signs: Floats = np.where(ties, 0.0, np.sign(deltas))
     return signs
 
@@ -117,6 +128,33 @@ def sign_test(better: int, worse: int) -> float:
     below = np.arange(fewer, 0, -1, dtype=np.float64)
     terms = np.cumprod(below / (n - below + 1))  # each term of the sum relative to the last one
     return min(1.0, float(f"{2 * exp(last) * (1 + float(terms.sum())):.12g}"))
+
+
+def signed_rank_test(differences: Floats) -> float:
+    """Two-sided p value of Wilcoxon's signed-rank test.
+
+    W is the sum of the ranks of |d| over all d > 0. If every d was as likely to be -d, each rank
+    would be in the sum with probability 1/2. Zeros have ranks, which are in no sum (Pratt 1959);
+    equal |d| share the mean of their ranks.
+
+    >>> signed_rank_test(np.array([6.0, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75]))
+    0.041259765625
+    """
+    _, group, counts = np.unique(
+        np.abs(differences).round(DECIMALS), return_inverse=True, return_counts=True
+    )
+    doubled = 2 * np.cumsum(counts) - counts + 1  # twice the mean rank of each group
+    signed = (doubled[group] * np.sign(differences)).astype(np.int64)
+    ranks, total = np.abs(signed[signed != 0]), int(np.abs(signed).sum())
+    fewer = min(int(signed[signed > 0].sum()), int(-signed[signed < 0].sum()))
+    if len(ranks) > MAX_RANKED:
+        z = (total - 2 * fewer) / float(ranks @ ranks) ** 0.5
+        return erfc(z / 2**0.5)
+    chances = np.zeros(total + 1)
+    chances[0] = 1.0
+    for rank in ranks.tolist():
+        chances = (chances + np.concatenate([np.zeros(rank), chances[:-rank]])) / 2
+    return min(1.0, float(f"{2 * chances[: fewer + 1].sum():.12g}"))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,6 +1,7 @@
 """Two placers on the same graphs: ratios with intervals, wins with a sign test."""
 
 import json
+from itertools import product
 from math import comb, exp, lgamma, log, pi
 from statistics import NormalDist
 
@@ -16,6 +17,7 @@ from streamplace.evaluate.paired import (
     interval_of_mean,
     paired,
     sign_test,
+    signed_rank_test,
     student,
 )
 from streamplace.evaluate.records import Record
@@ -48,6 +50,49 @@ def test_the_sign_test_is_the_sum_of_binomial_probabilities():
         exact = min(1, 2 * sum(comb(n, i) for i in range(fewer + 1)) / 2**n)
         assert sign_test(better, worse) == pytest.approx(exact, rel=1e-9)
         assert sign_test(worse, better) == sign_test(better, worse)
+
+
+def enumerated(differences):
+    """P value of the signed-rank test by all signs of the differences, with Pratt's zeros."""
+    sizes = np.abs(differences)
+    ranks = np.array([(sizes < d).sum() + ((sizes == d).sum() + 1) / 2 for d in sizes])
+    ranks, signs = ranks[differences != 0], np.sign(differences[differences != 0])
+    drawn = np.array(list(product((0, 1), repeat=len(ranks)))) @ ranks
+    found = ranks[signs > 0].sum()
+    return min(1, 2 * min(np.mean(drawn <= found), np.mean(drawn >= found)))
+
+
+@given(st.lists(st.integers(-4, 4), max_size=10))
+def test_the_signed_rank_test_counts_all_signs(numbers):
+    """Also where differences are equal or zero."""
+    differences = np.array(numbers, float)
+    assert signed_rank_test(differences) == pytest.approx(enumerated(differences))
+    assert signed_rank_test(-differences) == signed_rank_test(differences)
+
+
+def test_the_signed_rank_test_has_published_p_values():
+    """Depression scores of Hollander and Wolfe, two tails of their 0.0195."""
+    before = np.array([1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30])
+    after = np.array([0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29])
+    assert signed_rank_test(before - after) == 0.0390625
+    assert signed_rank_test(np.zeros(7)) == signed_rank_test(np.zeros(0)) == 1.0
+
+
+def test_beyond_a_hundred_differences_rank_sums_are_normal(monkeypatch):
+    """Within a tenth of the exact p value, with equal and zero differences."""
+    differences = np.random.default_rng(1).integers(-20, 24, 160).astype(float)
+    normal = signed_rank_test(differences)
+    monkeypatch.setattr("streamplace.evaluate.paired.MAX_RANKED", 1000)
+    assert normal == pytest.approx(signed_rank_test(differences), rel=0.1)
+    assert 0.001 < normal < 0.2
+
+
+def test_ranks_are_of_relative_differences():
+    """A graph of large values has no more weight; infinite values and zeros have the last rank."""
+    values, rivals = np.array([1e6, 2.0, 3.0, 4.0, 0.0, 1.0]), np.array([0.9e6, 1, 2, 3, 5, np.inf])
+    pair, less = paired(values, rivals), paired(values, rivals, -1.0)
+    ranked = np.array([1.0, 4, 3, 2, -5.5, -5.5])
+    assert pair.signed_rank_test == less.signed_rank_test == pytest.approx(enumerated(ranked))
 
 
 def test_wins_follow_the_sense_and_the_ratio_is_a_geometric_mean():
@@ -113,9 +158,11 @@ def test_tables_json_and_python_have_the_same_statistics():
     assert rows["metis"]["paired"]["single"]["ratio"] == pytest.approx(5)
     json.dumps(rows, allow_nan=False)
     text = " ".join(str(result).split())
-    assert "against metis better / equal / worse sign, Holm ratio 95 % interval" in text
+    assert "against metis + / = / − sign, Holm rank, Holm ratio 95 % interval" in text
     low, high = best.interval or (0, 0)
-    assert f"best 7 / 0 / 1 p = 0.07 {best.ratio:.4f} {low:.4f} to {high:.4f}" in text
+    tests = [best.sign_test, best.signed_rank_test, single.sign_test, single.signed_rank_test]
+    sign, rank, *_ = (f"p = {p:.2g}" for p in holm(tests))
+    assert f"best 7 / 0 / 1 {sign} {rank} {best.ratio:.4f} {low:.4f} to {high:.4f}" in text
     assert [placer for _, _, placer, _ in result.paired("best")] == ["metis", "single"]
 
 

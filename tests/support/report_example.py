@@ -99,8 +99,8 @@ def example():
 
 def _comparison():
     paired = {
-        "graphs": 2, "better": 2, "equal": 0, "worse": 0, "sign_test": 0.5, "ratio": 1.1952,
-        "interval": None,
+        "graphs": 2, "better": 2, "equal": 0, "worse": 0, "sign_test": 0.5,
+        "signed_rank_test": 0.5, "ratio": 1.1952, "interval": None,
     }  # fmt: skip
     rows = [
         {"placer": "metis", "mean": 0.8, "min": 0.7, "ms_per_graph": 1.2},

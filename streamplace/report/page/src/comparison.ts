@@ -92,7 +92,8 @@ function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
     ];
   });
   const rival = name(part.reference);
-  const statistics = compared ? [`Against ${rival}: better / equal / worse`, "Sign test p", "Ratio", "95 % interval"] : [];
+  const wins = `Against ${rival}: better / equal / worse`;
+  const statistics = compared ? [wins, "Sign test p", "Rank test p", "Ratio", "95 % interval"] : [];
   const graphs = Math.max(part.graphs.length, ...result.rows.map((row) => row.graphs ?? 0));
   const bestOn = graphs > part.graphs.length ? `Best on, of the first ${number(part.graphs.length)}` : "Best on";
   const head = ["Placer", "Mean", "Of optimum", "Optimal", bestOn, ...statistics, "Time"];
@@ -108,19 +109,24 @@ function provenWords(graphs: number, result: ComparedPart): string {
   return `; of optimum and optimal: over the ${number(proven)} with a proven optimum`;
 }
 
-/** Wins, sign test and ratio of a placer against the reference, on the same graphs. */
+/** Wins, both tests and ratio of a placer against the reference, on the same graphs. */
 function against(pair: PairedPart | undefined): Cell[] {
   const dash: Cell = { text: NOTHING };
-  if (!pair) return [dash, dash, dash, dash];
-  const { better, equal, worse, sign_test: test, ratio, interval } = pair;
+  if (!pair) return [dash, dash, dash, dash, dash];
+  const { better, equal, worse, ratio, interval } = pair;
   return [
     { text: `${better} / ${equal} / ${worse}`, value: better - worse },
-    { text: test < 1e-4 ? "< 0.0001" : String(Number(test.toPrecision(2))), value: test },
+    probability(pair.sign_test),
+    probability(pair.signed_rank_test),
     ratio === null ? dash : { text: ratio.toFixed(4), value: ratio },
     interval === null
       ? dash
       : { text: `${interval[0].toFixed(4)} to ${interval[1].toFixed(4)}`, value: interval[0] },
   ];
+}
+
+function probability(p: number): Cell {
+  return { text: p < 1e-4 ? "< 0.0001" : String(Number(p.toPrecision(2))), value: p };
 }
 
 /** What the aliases in the tables stand for. */

@@ -187,6 +187,7 @@ export interface PairedPart {
   equal: number;
   worse: number;
   sign_test: number;
+  signed_rank_test: number;
   ratio: number | null;
   interval: [number, number] | null;
 }
