@@ -55,6 +55,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         super().__init__(task, config, policy.module)
         self.policy = policy
         self._replay = config if isinstance(config, MemoryConfig) else BEST_ONLY
+        self._imitated = self._replay.imitation if self._replay.searched else 0
         self._training = policy.on(task.training)
         self._tensors = (
             self._training
@@ -85,7 +86,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
     def sizes(self, epoch: int) -> Longs:
         """Operators of each given problem, or after imitation, of those that are made anew."""
-        if self._fresh is None or epoch < self._replay.imitation:
+        if self._fresh is None or epoch < self._imitated:
             return self._training.sizes
         return self._fresh.sizes
 
@@ -96,13 +97,13 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of the policy gradient on drawn and on replayed samples, summed over the rows."""
         generator = seeded(seed, self.policy.device)
-        if self._fresh is not None and epoch >= self._replay.imitation:
+        if self._fresh is not None and epoch >= self._imitated:
             return self._loss_on_fresh(self._fresh, rows, generator)
         numbers = torch.from_numpy(rows).to(self.policy.device)
         batch = self._training.batch(numbers, generator)
         env = self._environment(numbers)
-        if epoch < self._replay.imitation:
-            return self._loss_of_imitation(numbers, batch)
+        if epoch < self._imitated:
+            return self._loss_of_imitation(numbers, env, batch)
         self._explore(numbers, env, generator, epoch)
         n = int(self._training.sizes[rows].max())
         replayed, again = self.memory.replay(numbers, self._replay.replayed, n)
@@ -126,12 +127,16 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         weights = self._weights(None, rewards, torch.ones_like(rewards, dtype=torch.bool))
         return self._loss(decisions, weights, rewards, rewards.amax(1))
 
-    def _loss_of_imitation(self, numbers: Tensor, batch: Any) -> tuple[Tensor, StepReport]:
-        """Loss that raises the likelihood of the best placements known."""
-        best, rewards = self.memory.replay(numbers, 1, batch.present.shape[1])
-        decisions = self.policy.module(batch, 0, best)
-        known = (rewards > EMPTY).to(rewards.dtype) / batch.present.sum(1, keepdim=True)
-        return self._loss(decisions, known, torch.zeros_like(rewards), self.memory.best(numbers))
+    def _loss_of_imitation(
+        self, numbers: Tensor, env: Environment, batch: Any
+    ) -> tuple[Tensor, StepReport]:
+        """Loss that raises the likelihood of the best placements known; reports its own."""
+        best, rewards = self.memory.replay(numbers, 1, env.batch.present.shape[1])
+        decisions = self.policy.module(batch, 1, best)
+        known = (rewards > EMPTY).double() / env.batch.present.sum(1, keepdim=True)
+        own = env.reward(decisions.placements[:, :1])
+        weights = torch.cat([torch.zeros_like(own), known], dim=1)
+        return self._loss(decisions, weights, own, self.memory.best(numbers))
 
     def _loss(
         self, decisions: Decisions, weights: Tensor, rewards: Tensor, best: Tensor
