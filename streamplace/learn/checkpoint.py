@@ -20,7 +20,7 @@ from streamplace.learn.parameters import array_of, arrays_of, put_arrays
 from streamplace.model.arrays import Arrays
 from streamplace.model.message_text import quoted, shown
 
-FORMAT, VERSION = "streamplace-checkpoint", 3
+FORMAT, VERSION = "streamplace-checkpoint", 4
 NAME = "last.safetensors"
 EPOCHS = "training.epochs"
 """Setting that a resumed run may raise."""

@@ -104,7 +104,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         env = self._environment(numbers)
         if epoch < self._imitated:
             return self._loss_of_imitation(numbers, env, batch)
-        self._explore(numbers, env, generator, epoch)
+        explored = self._explore(numbers, env, generator, epoch)
         n = int(self._training.sizes[rows].max())
         replayed, again = self.memory.replay(numbers, self._replay.replayed, n)
         good = again >= max(self._replay.threshold, 0.0)
@@ -115,7 +115,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         rewards = self._remember(numbers, env, drawn)
         valid = torch.cat([torch.ones_like(rewards, dtype=torch.bool), good], dim=1)
         weights = self._weights(numbers, torch.cat([rewards, again], dim=1), valid)
-        return self._loss(decisions, weights, rewards, self.memory.best(numbers))
+        return self._loss(decisions, weights, rewards, self.memory.best(numbers), explored)
 
     def _loss_on_fresh(
         self, fresh: FreshProblems, rows: Longs, generator: torch.Generator
@@ -139,7 +139,12 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return self._loss(decisions, weights, own, self.memory.best(numbers))
 
     def _loss(
-        self, decisions: Decisions, weights: Tensor, rewards: Tensor, best: Tensor
+        self,
+        decisions: Decisions,
+        weights: Tensor,
+        rewards: Tensor,
+        best: Tensor,
+        explored: int = 0,
     ) -> tuple[Tensor, StepReport]:
         if decisions.weights is not None:
             weights = weights * decisions.weights
@@ -147,7 +152,8 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         gained = (weights.float() * decisions.log_probability).sum(1)
         loss = -(gained + self.config.entropy * entropy).sum()
         parts = rewards.mean(1), best, entropy.detach().double()
-        return loss, StepReport(len(rewards), *torch.stack(parts).sum(1).tolist())
+        sums: list[float] = torch.stack(parts).sum(1).tolist()
+        return loss, StepReport(len(rewards), *sums, evaluations=rewards.numel() + explored)
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the greedy placements."""
@@ -167,14 +173,18 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
     def _explore(
         self, numbers: Tensor, env: Environment, generator: torch.Generator, epoch: int
-    ) -> None:
-        """Put random samples into the memories, more of them where no good placement is known."""
+    ) -> int:
+        """Put random samples into the memories, more of them where no good placement is known.
+
+        Returns their number.
+        """
         replay = self._replay
         usual = exploration(replay.exploration, replay.exploration_decay, epoch)
         if not (most := max(usual, replay.exploration_while_poor)):
-            return
+            return 0
         count = torch.where(self.memory.best(numbers) < replay.threshold, most, usual)
         self._remember(numbers, env, random_placements(env.batch, most, generator), count)
+        return most * len(numbers)
 
     def _remember(
         self, numbers: Tensor, env: Environment, placements: Tensor, count: Tensor | None = None
