@@ -152,8 +152,9 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         gained = (weights.float() * decisions.log_probability).sum(1)
         loss = -(gained + self.config.entropy * entropy).sum()
         parts = rewards.mean(1), best, entropy.detach().double()
-        sums: list[float] = torch.stack(parts).sum(1).tolist()
-        return loss, StepReport(len(rewards), *sums, evaluations=rewards.numel() + explored)
+        reward, known, unsure = torch.stack(parts).sum(1).tolist()
+        evaluations = rewards.numel() + explored
+        return loss, StepReport(len(rewards), reward, known, unsure, evaluations)
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the greedy placements."""
