@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "torch_geometric", "numba", "llvmlite"):
+        if name.partition(".")[0] in ("torch", "torch_geometric"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -48,18 +47,11 @@ LINE = "{} is not installed; install it with: pip install 'streamplace[{}]'\n"
 SHIPPED = ["pilot", "pilot-makespan", "auto", "anneal", "exact", "heft"]
 OF_PAPERS = [name for name in MODELS if not name.startswith("pilot")]
 """Placers that need the extra ``learn``."""
-USE_NUMBA = (
-    "streamplace/learn/numba_kernels/",
-    "streamplace/learn/constructive/",
-    "streamplace/learn/tensors/",
-    "streamplace/learn/models/dream/",
-    "streamplace/papers/",
-)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with graphs and problems, and a Python that has neither torch nor numba."""
+    """A folder with graphs and problems, and a Python without torch."""
     made = tmp_path_factory.mktemp("bare")
     write_examples(made)
     (made / "site").mkdir()
@@ -116,18 +108,6 @@ def test_every_placer_works_but_those_of_papers(folder, graph, objective):
     assert "anneal" in names
     lines = (f"place {graph} --placer {name} --budget 0.02" for name in names)
     check_all_work(folder, [*lines])
-
-
-def test_only_the_placers_of_papers_and_those_of_dream_import_numba():
-    imports = re.compile(
-        r"^\s*(from|import) (numba|llvmlite|streamplace\.learn\.numba_kernels)\b", re.M
-    )
-    files = [*(ROOT / "streamplace").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]
-    users = [
-        file.relative_to(ROOT).as_posix() for file in files if imports.search(file.read_text())
-    ]
-    assert users
-    assert [user for user in users if not user.startswith(USE_NUMBA)] == []
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ for words, heavy in json.loads(sys.argv[1]):
         main([*words, "--help"])
     except SystemExit:
         pass
-    if loaded := {"torch", "numba", "matplotlib", *heavy} & sys.modules.keys():
+    if loaded := {"torch", "matplotlib", *heavy} & sys.modules.keys():
         sys.exit(f"{words} loads {sorted(loaded)}")
 """
 
