@@ -14,7 +14,6 @@ from streamplace.learn.registry import MODELS
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
-ROOT = Path(__file__).parents[1]
 SITE = """
 import sys
 
