@@ -129,8 +129,7 @@ def test_shipped_placers_work_from_python(folder):
 def test_placers_of_papers_say_how_to_install_what_they_need(folder):
     lines = [f"place tasks.json --placer {name}" for name in OF_PAPERS]
     for name, answer in zip(OF_PAPERS, answers(folder, lines), strict=True):
-        package = "numba" if name.startswith(("giph", "placeto")) else "torch"
-        assert answer == [2, "", f"error: {LINE.format(package, 'learn')}"], name
+        assert answer == [2, "", f"error: {LINE.format('torch', 'learn')}"], name
 
 
 @pytest.mark.slow

@@ -307,6 +307,14 @@ def makespans(
 ) -> Floats:
     """Makespan of one pass under each placement [B, N]; other arrays have 1 or B rows."""
 
+def operator_times(
+    one_pass: Pass, placements: Ints, rules: Any, priority: Floats
+) -> tuple[Floats, Floats, Ints]:
+    """Start, finish and producer of the last input [B, N] under each placement [B, N].
+
+    The producer is -1 without inputs. ValueError if operators wait for ever.
+    """
+
 def pass_bounds(one_pass: Pass, may: Bools, total: Floats) -> tuple[float, float]:
     """Lower bounds of the makespan: of the longest path, and of the ``total`` [C] work."""
 

@@ -3,10 +3,12 @@
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Array1, Array2, Column, Rows, ids, ids_or_none, table_of, to_ints, wrong};
+use super::arrays::{
+    Array1, Array2, Column, Rows, ids, ids_or_none, table_of, to_ints, to_ints_or_none, wrong,
+};
 use super::instance::{Columns, Problem};
 use crate::passes::{
-    self, Costs, Device, Link, Network, Noise, Operator, Queue, Simulator, Stream,
+    self, Costs, Device, Link, Network, Noise, Operator, Progress, Queue, Simulator, Stream,
 };
 use crate::table::Table;
 
@@ -173,6 +175,40 @@ fn makespans<'py>(
     Ok(found.into_pyarray(py))
 }
 
+/// Start and finish of every operator and the producer of its last input, under each placement.
+#[pyfunction]
+fn operator_times<'py>(
+    py: Python<'py>,
+    one_pass: &Bound<'py, Pass>,
+    placements: Rows<i32>,
+    rules: Rules,
+    priority: Column<f64>,
+) -> PyResult<(Array2<'py, f64>, Array2<'py, f64>, Array2<'py, i32>)> {
+    let (pass, rules) = (&one_pass.get().0, rules.read()?);
+    let n = pass.operators.len();
+    let placements = placements.devices(n, pass.devices.len())?;
+    let priority = priority.of("priority", n)?;
+    let shape = [placements.rows(), n];
+    let (mut start, mut finish, mut producer) = (vec![], vec![], vec![]);
+    let ends = py.detach(|| {
+        let mut simulator = Simulator::new(pass, rules, &priority);
+        (0..shape[0]).all(|i| {
+            let makespan = simulator.makespan(placements.row(i));
+            let operators = simulator.operators();
+            start.extend(operators.iter().map(|v| v.start));
+            finish.extend(operators.iter().map(|v| v.finish));
+            producer.extend(operators.iter().map(Progress::producer));
+            rules.queue != Queue::Line || makespan < f64::INFINITY
+        })
+    });
+    if !ends {
+        return Err(wrong("the order of a device contradicts the streams; correct the priorities"));
+    }
+    let (start, finish) = (start.into_pyarray(py), finish.into_pyarray(py));
+    let producer = to_ints_or_none(py, &producer).reshape(shape)?;
+    Ok((start.reshape(shape)?, finish.reshape(shape)?, producer))
+}
+
 /// Makespan and times of one pass; see `streamsim._core`.
 #[pyfunction]
 fn pass_times<'py>(
@@ -258,6 +294,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(levels, module)?)?;
     module.add_function(wrap_pyfunction!(longest_to_end, module)?)?;
     module.add_function(wrap_pyfunction!(makespans, module)?)?;
+    module.add_function(wrap_pyfunction!(operator_times, module)?)?;
     module.add_function(wrap_pyfunction!(pass_bounds, module)?)?;
     module.add_function(wrap_pyfunction!(pass_costs, module)?)?;
     module.add_function(wrap_pyfunction!(pass_times, module)?)

@@ -1,4 +1,4 @@
-"""Products of small matrices, and draws; sums are in one order whatever the machine."""
+"""Rectified rows, and draws; sums are in one order whatever the machine."""
 
 import numpy as np
 
@@ -11,23 +11,6 @@ def rectify(row: Singles) -> None:
     """Raise what is below 0 to it."""
     for k in range(len(row)):
         row[k] = max(row[k], np.float32(0))
-
-
-@kernel
-def product(x: Singles, matrix: Singles) -> Singles:
-    """Product of two matrices, the first of which has many zeros.
-
-    They are small, and BLAS would spread them over threads: slow on a busy machine, and with
-    results that depend on the number of threads.
-    """
-    out = np.zeros((len(x), matrix.shape[1]), np.float32)
-    for i in range(len(x)):
-        for j in range(len(matrix)):
-            factor = x[i, j]
-            if factor != 0:
-                for k in range(matrix.shape[1]):
-                    out[i, k] += factor * matrix[j, k]
-    return out
 
 
 @kernel

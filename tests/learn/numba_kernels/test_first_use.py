@@ -23,7 +23,7 @@ def test_first_use_compiles_once_and_says_so_once(tmp_path):
         code = Path(package.__path__[0])
         shutil.copytree(code, tmp_path / code.name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "streamplace", "place", "tasks.json", "--devices", "2"]
-    command += ["--placer", "giph", "--json"]
+    command += ["--placer", "hsdag", "--json"]
 
     def place():
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
