@@ -291,10 +291,10 @@ class Pass:
     def __new__(cls, one_pass: Any) -> Pass:
         """Copy the columns of a `streamsim.passes.Pass`; ValueError if they do not fit."""
 
-def levels(problem: Problem) -> Ints:
+def levels(n: int, source: Ints, target: Ints) -> Ints:
     """Level of each operator: most streams on a path to it from an operator without inputs."""
 
-def longest_to_end(one_pass: Pass, work: Floats, latency: float, seconds_per_byte: float) -> Floats:
+def longest_to_end(one_pass: Any, work: Floats, latency: float, seconds_per_byte: float) -> Floats:
     """Longest way from each operator to an end, by work [N] and transfers over one link."""
 
 def makespans(

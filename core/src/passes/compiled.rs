@@ -6,6 +6,9 @@ use super::events::MOST_INDICES;
 use crate::instance::{Id, NONE, indices, length, not_negative, permutation, shape};
 use crate::table::Table;
 
+/// Numbers of cores are below it.
+const MOST_CORES: usize = 1 << 31;
+
 /// An operator, and the streams that it sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Operator {
@@ -33,7 +36,8 @@ pub struct Stream {
     pub more: Id,
 }
 
-/// A device and its network card.
+/// A device and its network card; a record of `streamsim.passes.compiled.DEVICE`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
     /// seconds per byte sent, 0 if the card has no limit
@@ -45,7 +49,8 @@ pub struct Device {
     pub cores: Id,
 }
 
-/// The way from one device to another.
+/// The way from one device to another; a record of `streamsim.passes.compiled.LINK`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// seconds
@@ -116,6 +121,7 @@ impl Pass {
         for device in &self.devices {
             not_negative("devices", &[device.egress, device.ingress])?;
             indices("type", &[device.kind], self.work.columns())?;
+            indices("cores", &[device.cores], MOST_CORES)?;
         }
         not_negative("overhead", &[self.gap, self.overhead, self.overhead_per_byte])?;
         self.check_streams()

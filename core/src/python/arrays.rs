@@ -1,10 +1,9 @@
-//! Arguments that are arrays, copied; and placements, checked.
+//! Arguments that are arrays, copied or borrowed; and placements, checked.
 
-use std::fmt::Display;
+use std::ops::Deref;
 
-use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
 use numpy::{
-    Element, IntoPyArray, Ix1, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods,
+    Element, IntoPyArray, Ix1, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn,
     PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -23,22 +22,39 @@ pub fn wrong(what: impl Into<String>) -> PyErr {
     PyValueError::new_err(what.into())
 }
 
-/// The shape and the elements of an array, in C order.
-pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<T>)> {
+/// An array, checked: nobody changes it while the GIL is held.
+fn readonly<'py, T: Element>(
+    array: &Bound<'py, PyAny>,
+    dimensions: Option<usize>,
+) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
     let array = array.cast::<PyArrayDyn<T>>().map_err(|_| wrong_type::<T>(array))?;
-    let is_aligned = unsafe { (*array.as_array_ptr()).flags } & NPY_ARRAY_ALIGNED != 0;
-    if !is_aligned {
+    let fits = |stride: &isize| stride % size_of::<T>() as isize == 0;
+    if !array.data().is_aligned() || !array.strides().iter().all(fits) {
         return Err(wrong("an array is not aligned"));
     }
-    let borrowed = array.readonly();
-    let values = match borrowed.as_slice() {
+    match dimensions {
+        Some(wanted) if array.ndim() != wanted => {
+            Err(wrong(format!("an array has {} dimensions, not {wanted}", array.ndim())))
+        }
+        _ => Ok(array.readonly()),
+    }
+}
+
+/// The elements of an array, in C order.
+fn copied<T: Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> Vec<T> {
+    match array.as_slice() {
         Ok(slice) if array.is_c_contiguous() => slice.to_vec(), // slices can be in any order
-        _ => match borrowed.as_array().into_dimensionality::<Ix1>() {
-            Ok(column) => column.iter().copied().collect(), // fields of records
-            Err(_) => borrowed.as_array().iter().copied().collect(),
+        _ => match array.as_array().into_dimensionality::<Ix1>() {
+            Ok(column) => column.iter().copied().collect(),
+            Err(_) => array.as_array().iter().copied().collect(),
         },
-    };
-    Ok((array.shape().to_vec(), values))
+    }
+}
+
+/// The shape and the elements of an array, in C order.
+pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<T>)> {
+    let array = readonly(array, None)?;
+    Ok((array.shape().to_vec(), copied(&array)))
 }
 
 fn wrong_type<T: Element>(found: &Bound<'_, PyAny>) -> PyErr {
@@ -55,11 +71,31 @@ impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for Column<T> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let (shape, values) = elements::<T>(&object)?;
-        if shape.len() != 1 {
-            return Err(wrong(format!("an array has {} dimensions, not 1", shape.len())));
-        }
-        Ok(Self(values))
+        Ok(Self(copied(&readonly(&object, Some(1))?)))
+    }
+}
+
+/// A column of an argument that is read while the GIL is held; copied only if it has gaps.
+pub struct View<'py, T: Element> {
+    array: PyReadonlyArrayDyn<'py, T>,
+    copy: Option<Vec<T>>,
+}
+
+impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for View<'py, T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let array = readonly(&object, Some(1))?;
+        let copy = array.as_slice().is_err().then(|| copied(&array));
+        Ok(Self { array, copy })
+    }
+}
+
+impl<T: Element> Deref for View<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.copy.as_deref().or(self.array.as_slice().ok()).unwrap_or_default()
     }
 }
 
@@ -70,32 +106,35 @@ impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for Rows<T> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let (shape, values) = elements::<T>(&object)?;
-        match shape[..] {
-            [rows, columns] => Ok(Self(Table::new(values, rows, columns))),
-            _ => Err(wrong(format!("an array has {} dimensions, not 2", shape.len()))),
-        }
+        let array = readonly(&object, Some(2))?;
+        Ok(Self(Table::new(copied(&array), array.shape()[0], array.shape()[1])))
     }
 }
 
 /// Indices that are not negative.
-pub fn ids<T: Copy + Display>(values: Vec<T>) -> PyResult<Vec<Id>>
+pub fn ids<T>(values: Vec<T>) -> PyResult<Vec<Id>>
 where
     Id: TryFrom<T>,
 {
-    let found = ids_or_none(&values);
-    match found.iter().position(|&id| id == NONE) {
-        Some(at) => Err(wrong(format!("{} is no index", values[at]))),
-        None => Ok(found),
-    }
+    let found: Vec<Id> = values.into_iter().map(id_or_none).collect();
+    if found.contains(&NONE) { Err(wrong("an index is negative")) } else { Ok(found) }
 }
 
 /// Indices, of which negative ones are `NONE`.
-pub fn ids_or_none<T: Copy>(values: &[T]) -> Vec<Id>
+pub fn ids_or_none<T>(values: Vec<T>) -> Vec<Id>
 where
     Id: TryFrom<T>,
 {
-    values.iter().map(|&index| Id::try_from(index).unwrap_or(NONE)).collect()
+    values.into_iter().map(id_or_none).collect()
+}
+
+/// An index, `NONE` if it is negative.
+#[inline]
+pub fn id_or_none<T>(index: T) -> Id
+where
+    Id: TryFrom<T>,
+{
+    Id::try_from(index).unwrap_or(NONE)
 }
 
 /// Indices or counts as an array of numpy.

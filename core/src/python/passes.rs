@@ -1,12 +1,15 @@
 //! `passes` for Python.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::IntoPyDict;
 
-use super::arrays::{Array1, Array2, Column, Rows, ids, ids_or_none, table_of, to_ints, wrong};
+use super::arrays::{Array1, Array2, Column, Rows, View, id_or_none, table_of, to_ints, wrong};
 use super::instance::{Columns, Problem};
 use crate::passes::{
-    self, Costs, Device, Link, Network, Noise, Operator, Queue, Simulator, Stream,
+    self, Costs, Device, Link, Network, Noise, Operator, Queue, Simulator, Stream, fixed_seconds,
+    sending_seconds,
 };
 use crate::table::Table;
 
@@ -24,76 +27,90 @@ impl Pass {
     }
 }
 
-/// Fields of an array of records.
-struct Records<'py>(Bound<'py, PyAny>);
+/// A record of `streamsim.passes.compiled.OPERATOR`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct OperatorRecord {
+    priority: f64,
+    level: i32,
+    inputs: i32,
+    out_start: i64,
+    out_end: i64,
+}
 
-impl Records<'_> {
-    fn field<T: Element + Copy>(&self, name: &str, length: usize) -> PyResult<Vec<T>> {
-        self.0.get_item(name)?.extract::<Column<T>>()?.of(name, length)
-    }
+/// A record of `streamsim.passes.compiled.STREAM`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct StreamRecord {
+    size: f64,
+    tuples: f64,
+    source: i32,
+    target: i32,
+    first: i64,
+    more: i64,
+}
+
+/// Let numpy compare the dtype of an array with that of a structure, and read its records.
+macro_rules! record {
+    ($record:ident: $($field:literal $type:literal),*) => {
+        unsafe impl Element for $record {
+            const IS_COPY: bool = true;
+
+            fn get_dtype(py: Python<'_>) -> Bound<'_, PyArrayDescr> {
+                static DTYPE: PyOnceLock<Py<PyArrayDescr>> = PyOnceLock::new();
+                let dtype = || aligned_dtype::<Self>(py, vec![$(($field, $type)),*]);
+                DTYPE.get_or_init(py, || dtype().expect("numpy has dtypes")).bind(py).clone()
+            }
+
+            fn clone_ref(&self, _: Python<'_>) -> Self {
+                *self
+            }
+        }
+    };
+}
+
+record!(OperatorRecord: "priority" "f8", "level" "i4", "inputs" "i4", "out_start" "i8", "out_end" "i8");
+record!(StreamRecord: "size" "f8", "tuples" "f8", "source" "i4", "target" "i4", "first" "i8", "more" "i8");
+record!(Device: "egress" "f8", "ingress" "f8", "type" "i4", "cores" "i4");
+record!(Link: "latency" "f8", "link" "f8", "seconds_per_byte" "f8");
+
+/// The dtype of these fields with the layout of C, in which `T` has them as well.
+fn aligned_dtype<T>(py: Python<'_>, fields: Vec<(&str, &str)>) -> PyResult<Py<PyArrayDescr>> {
+    let options = [("align", true)].into_py_dict(py)?;
+    let dtype = py.import("numpy")?.getattr("dtype")?.call((fields,), Some(&options))?;
+    let dtype = dtype.cast_into::<PyArrayDescr>()?;
+    assert_eq!(dtype.itemsize(), size_of::<T>());
+    Ok(dtype.unbind())
 }
 
 fn read(one_pass: &Bound<'_, PyAny>) -> PyResult<passes::Pass> {
     let of = Columns(one_pass);
-    let records = |name: &str| -> PyResult<_> {
-        let found = one_pass.getattr(name)?;
-        Ok((found.len()?, Records(found.call_method1("reshape", (-1,))?)))
-    };
-    let (d, devices) = records("devices")?;
-    let (_, links) = records("links")?;
+    let operators = of.0.getattr("operators")?.extract::<View<'_, OperatorRecord>>()?;
+    let operators = operators.iter().map(|record| Operator {
+        inputs: id_or_none(record.inputs),
+        out_start: id_or_none(record.out_start),
+        out_end: id_or_none(record.out_end),
+    });
+    let streams = of.0.getattr("streams")?.extract::<View<'_, StreamRecord>>()?;
+    let streams = streams.iter().map(|record| Stream {
+        size: record.size,
+        tuples: record.tuples,
+        source: id_or_none(record.source),
+        target: id_or_none(record.target),
+        first: id_or_none(record.first),
+        more: id_or_none(record.more),
+    });
     Ok(passes::Pass {
-        operators: read_operators(records("operators")?)?,
-        streams: read_streams(records("streams")?)?,
-        devices: read_devices(d, &devices)?,
-        links: Table::new(read_links(d * d, &links)?, d, d),
+        operators: operators.collect(),
+        streams: streams.collect(),
+        devices: of.column("devices")?,
+        links: of.table("links")?,
         work: of.table("work")?,
         order: of.ids("order")?,
         gap: of.float("gap")?,
         overhead: of.float("overhead")?,
         overhead_per_byte: of.float("overhead_per_byte")?,
     })
-}
-
-fn read_operators((n, records): (usize, Records<'_>)) -> PyResult<Vec<Operator>> {
-    let inputs = ids(records.field::<i32>("inputs", n)?)?;
-    let (start, end) = (records.field("out_start", n)?, records.field("out_end", n)?);
-    let (start, end) = (ids::<i64>(start)?, ids::<i64>(end)?);
-    let rows = inputs.into_iter().zip(start).zip(end);
-    let operator = |((inputs, out_start), out_end)| Operator { inputs, out_start, out_end };
-    Ok(rows.map(operator).collect())
-}
-
-fn read_streams((m, records): (usize, Records<'_>)) -> PyResult<Vec<Stream>> {
-    let (size, tuples) = (records.field("size", m)?, records.field("tuples", m)?);
-    let source = ids(records.field::<i32>("source", m)?)?;
-    let target = ids(records.field::<i32>("target", m)?)?;
-    let first = ids(records.field::<i64>("first", m)?)?;
-    let more = ids_or_none(&records.field::<i64>("more", m)?);
-    let stream = |e: usize| Stream {
-        size: size[e],
-        tuples: tuples[e],
-        source: source[e],
-        target: target[e],
-        first: first[e],
-        more: more[e],
-    };
-    Ok((0..m).map(stream).collect())
-}
-
-fn read_devices(d: usize, records: &Records<'_>) -> PyResult<Vec<Device>> {
-    let (egress, ingress) = (records.field("egress", d)?, records.field("ingress", d)?);
-    let kind = ids(records.field::<i32>("type", d)?)?;
-    let cores = ids(records.field::<i32>("cores", d)?)?;
-    let rows = egress.into_iter().zip(ingress).zip(kind).zip(cores);
-    let device = |(((egress, ingress), kind), cores)| Device { egress, ingress, kind, cores };
-    Ok(rows.map(device).collect())
-}
-
-fn read_links(size: usize, records: &Records<'_>) -> PyResult<Vec<Link>> {
-    let (latency, link) = (records.field("latency", size)?, records.field("link", size)?);
-    let rows = latency.into_iter().zip(link).zip(records.field("seconds_per_byte", size)?);
-    let link = |((latency, link), seconds_per_byte)| Link { latency, link, seconds_per_byte };
-    Ok(rows.map(link).collect())
 }
 
 /// Rules of a pass, as `streamsim.pass_rules.Rules`.
@@ -220,21 +237,35 @@ fn pass_bounds(
 /// Longest way from each operator to an end, with mean work and transfers over a mean link.
 #[pyfunction]
 fn longest_to_end<'py>(
-    py: Python<'py>,
-    one_pass: &Bound<'py, Pass>,
-    work: Column<f64>,
+    one_pass: &Bound<'py, PyAny>,
+    work: View<'py, f64>,
     latency: f64,
     seconds_per_byte: f64,
 ) -> PyResult<Array1<'py, f64>> {
-    let pass = &one_pass.get().0;
-    let work = work.of("work", pass.operators.len())?;
-    Ok(passes::longest_to_end(pass, &work, latency, seconds_per_byte).into_pyarray(py))
+    let of = Columns(one_pass);
+    let at_ends = (of.float("gap")?, of.float("overhead")?, of.float("overhead_per_byte")?);
+    let streams = of.0.getattr("streams")?.extract::<View<'_, StreamRecord>>()?;
+    let ends = streams.iter().map(|record| {
+        let fixed_s = fixed_seconds(record.size, record.tuples, at_ends);
+        let seconds = sending_seconds(latency, record.size, seconds_per_byte, fixed_s);
+        (record.source as usize, record.target as usize, seconds)
+    });
+    let found = passes::longest_to_end(&work, ends);
+    let found = found.ok_or_else(|| wrong("streams: there is no such operator"))?;
+    Ok(found.into_pyarray(one_pass.py()))
 }
 
-/// Most streams on a path to each operator.
+/// Most streams on a path to each of `n` operators.
 #[pyfunction]
-fn levels<'py>(py: Python<'py>, problem: &Bound<'py, Problem>) -> Array1<'py, i32> {
-    to_ints(py, &passes::levels(&problem.get().0))
+fn levels<'py>(
+    py: Python<'py>,
+    n: usize,
+    source: View<'py, i32>,
+    target: View<'py, i32>,
+) -> PyResult<Array1<'py, i32>> {
+    let ends = source.iter().zip(&*target).map(|(&u, &v)| (u as usize, v as usize));
+    let found = passes::levels(n, ends).ok_or_else(|| wrong("there is no such operator"))?;
+    Ok(to_ints(py, &found))
 }
 
 /// Core seconds [B, D], link seconds [B] and remote bytes [B] of one pass under each placement.

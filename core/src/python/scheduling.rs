@@ -87,7 +87,7 @@ impl Rules {
 
 /// `n` indices below `end`, or `NONE`.
 fn indices_or_none(name: &str, found: Column<i32>, n: usize, end: usize) -> PyResult<Vec<Id>> {
-    let indices = ids_or_none(&found.of(name, n)?);
+    let indices = ids_or_none(found.of(name, n)?);
     match indices.iter().find(|&&index| index != NONE && index as usize >= end) {
         Some(index) => Err(wrong(format!("{name}: {index} is not below {end}"))),
         None => Ok(indices),
