@@ -88,7 +88,13 @@ impl Units {
             return true;
         }
         let others = place.iter().enumerate().filter(|&(v, &at)| at as usize == d && v != u);
-        let used = others.fold(self.memory[u], |used, (v, _)| used + self.memory[v]);
+        self.fits(others.fold(self.memory[u], |used, (v, _)| used + self.memory[v]), d)
+    }
+
+    /// Whether device `d` has so much memory, which is limited.
+    #[inline]
+    #[must_use]
+    pub fn fits(&self, used: f64, d: usize) -> bool {
         used <= self.room[d] * (1.0 + SLACK)
     }
 

@@ -121,7 +121,7 @@ impl PyUnits {
         let (few, end) = remaining.watched(py, |watch| {
             let (mut listing, mut before) = (Listing::new(&self.0), 0_usize);
             while !listing.is_over() {
-                let size = listing.proceed(&self.0, (batch, steps), watch, |_| ());
+                let size = listing.proceed(&self.0, (batch, steps), watch, |_, _| ());
                 if before.saturating_add(size) > most || watch.is_over(0) {
                     return false;
                 }
@@ -173,9 +173,10 @@ impl PyListing {
         let ((size, cells), end) = remaining.watched(py, |watch| {
             let room = units.n_units().saturating_mul(most).min(FIRST_CELLS);
             let mut cells = Vec::with_capacity(room);
-            let take = |place: &[Id]| cells.extend_from_slice(place);
-            let size = listing.proceed(units, (most, steps), watch, take);
-            (size, cells.into_iter().map(|d| d as i32).collect::<Vec<_>>())
+            let take = |place: &[Id], last| {
+                cells.extend(place.iter().chain([&last]).map(|&d| d as i32));
+            };
+            (listing.proceed(units, (most, steps), watch, take), cells)
         });
         end?;
         cells.into_pyarray(py).reshape([size, units.n_units()])
