@@ -429,7 +429,7 @@ def level_entries(
 # packing
 
 def anneal_machines(
-    packing: Any, kinds: Ints, rows: Ints, seed: int, steps: int, stop: Callable[[], bool]
+    packing: Any, kinds: Ints, rows: Ints, seed: int, steps: int, remaining: Remaining
 ) -> tuple[Ints, float]:
     """Contents [D, N] with the least excess found in so many steps, and their excess."""
 
@@ -437,14 +437,14 @@ def deal_subtasks(packing: Any, kinds: Ints) -> Ints:
     """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
 
 def first_fit_machines(
-    packing: Any, kinds: Ints, stop: Callable[[], bool] | None
+    packing: Any, kinds: Ints, remaining: Remaining
 ) -> tuple[Ints, Ints] | None:
-    """Fill machines in turn; contents [D, N] and unplaced subtasks [N], or None on ``stop``."""
+    """Fill machines in turn; contents [D, N] and unplaced subtasks [N], or None without time."""
 
 def force_subtasks(
-    packing: Any, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]
+    packing: Any, kinds: Ints, rows: Ints, left: Ints, remaining: Remaining
 ) -> tuple[Ints, Ints]:
-    """Place the remaining subtasks where they exceed resources least, until ``stop``."""
+    """Place the remaining subtasks where they exceed resources least, while there is time."""
 
 def machine_uses(packing: Any, kinds: Ints, rows: Ints) -> Floats:
     """Use of every resource of every machine, as shares of capacity, [D, 6]."""

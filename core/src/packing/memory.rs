@@ -4,6 +4,7 @@ use super::SLACK;
 use crate::instance::Id;
 use crate::rivals::Rivals;
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// Units, and the devices that they may use.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ pub enum Packed {
     Whole(Vec<Id>),
     /// There is no packing.
     Impossible,
-    /// The limit of steps was reached; some units have no device.
+    /// The steps or the time are used up; some units have no device.
     Unknown(Vec<Option<Id>>),
 }
 
@@ -38,31 +39,19 @@ struct Tried {
 }
 
 const NOTHING: Tried = Tried { free: f64::NEG_INFINITY, device: None };
-/// Steps between two calls of `poll`.
-const POLL_EVERY: usize = 4096;
 
 /// Search depth first, on the devices with least free memory first.
 ///
 /// If devices are `alike`, one of those with equal free memory is tried.
-///
-/// # Errors
-/// Those of `poll`, which is called now and then.
-pub fn pack<E>(
-    units: &Units,
-    alike: bool,
-    steps: usize,
-    mut poll: impl FnMut() -> Result<(), E>,
-) -> Result<Packed, E> {
+#[must_use]
+pub fn pack(units: &Units, alike: bool, steps: usize, watch: &mut Watch) -> Packed {
     let n = units.memory.len();
     let (mut place, mut free) = (vec![None; n], units.capacity.clone());
     let mut tried = vec![NOTHING; n];
     let mut depth = 0;
-    for step in 0..steps {
-        if depth == n {
+    for _ in 0..steps {
+        if depth == n || watch.is_over(10 * free.len()) {
             break;
-        }
-        if step % POLL_EVERY == POLL_EVERY - 1 {
-            poll()?;
         }
         let u = units.order[depth] as usize;
         if let Some(best) = units.tightest(&place, &free, u, tried[depth], alike) {
@@ -75,7 +64,7 @@ pub fn pack<E>(
             }
         } else {
             let Some(above) = depth.checked_sub(1) else {
-                return Ok(Packed::Impossible);
+                return Packed::Impossible;
             };
             depth = above;
             if let Some(device) = place[units.order[depth] as usize].take() {
@@ -84,7 +73,7 @@ pub fn pack<E>(
         }
     }
     let whole: Option<Vec<Id>> = place.iter().copied().collect();
-    Ok(whole.map_or(Packed::Unknown(place), Packed::Whole))
+    whole.map_or(Packed::Unknown(place), Packed::Whole)
 }
 
 /// Place units in order: on their device if they fit, else on the next one, else nowhere.
@@ -145,8 +134,6 @@ impl Units {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
 
     fn units(memory: &[f64], capacity: &[f64], rivals: &[(Id, Id)]) -> Units {
@@ -177,7 +164,7 @@ mod tests {
     }
 
     fn packed(units: &Units, steps: usize) -> Packed {
-        pack(units, false, steps, || Ok::<(), Infallible>(())).unwrap()
+        pack(units, false, steps, &mut Watch::endless())
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::pilot::layers::{Matrix, Vectors, add_dot_products, drawn, rectify};
 use crate::pilot::record::Record;
 use crate::scheduling::ListSchedule;
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// All weights, matrices as [in, out].
 #[derive(Clone, Debug)]
@@ -77,17 +78,16 @@ pub struct Rollouts {
 ///
 /// The policy chooses where no device is given (below 0): with the number `uniform` [S, N] in
 /// [0, 1), or below 0 the likeliest.
-///
-/// # Errors
-/// Those of `poll`, which is called before every decision.
-pub fn rollouts<E>(
+/// If the watch ends that, schedules are not whole.
+#[must_use]
+pub fn rollouts(
     case: Case<'_>,
     network: &Network,
     fixed: &Table<i32>,
     uniform: &Table<f32>,
     recorded: bool,
-    mut poll: impl FnMut() -> Result<(), E>,
-) -> Result<Rollouts, E> {
+    watch: &mut Watch,
+) -> Rollouts {
     let (s, n, d) = (fixed.rows(), fixed.columns(), case.tasks.n_devices());
     let mut found = Rollouts {
         chosen: Table::filled(-1, s, n),
@@ -99,7 +99,9 @@ pub fn rollouts<E>(
     for i in 0..s {
         let mut state = State::new(case);
         for (t, &v) in case.before.order.iter().enumerate() {
-            poll()?;
+            if watch.is_over(d * network.out.len()) {
+                break;
+            }
             let (v, given) = (v as usize, usize::try_from(fixed[(i, t)]).ok());
             let count = state.find(case, v);
             if count == 0 || given.is_some_and(|to| !state.may[to]) {
@@ -123,7 +125,7 @@ pub fn rollouts<E>(
         }
         found.schedules.push(state.schedule);
     }
-    Ok(found)
+    found
 }
 
 /// Preferences for devices, and the memory that computing them needs.

@@ -67,8 +67,8 @@ impl PyLevel {
         let order = ids(order.0)?;
         indices("order", &order, level.n_units()).map_err(wrong)?;
         let search = |watch: &mut Watch| heavy_groups(level, &place, &order, most, watch);
-        let ((group, number), end) = remaining.watched(py, search);
-        end.map(|()| (to_ints(py, &group), number))
+        let (group, number) = remaining.watched(py, search)?;
+        Ok((to_ints(py, &group), number))
     }
 }
 
@@ -129,7 +129,7 @@ impl PyWalk {
         let Self { level, walk, notes } = self;
         let (level, proposals) = (&level.get().0, remaining.at_most(proposals));
         let search = |watch: &mut Watch| walk.run(level, proposals, enough, watch, notes);
-        remaining.watched(py, search).1
+        remaining.watched(py, search)
     }
 
     /// Seconds, best peak and proposals at the improvements and at the end of the last run.
@@ -210,9 +210,7 @@ impl PyAnnealing {
             return Err(wrong("there is no schedule yet; restart from one"));
         }
         let heat = (temperature, cooling);
-        let (is_whole, end) =
-            remaining.watched(py, |watch| search.run(tasks, counts, heat, enough, watch, notes));
-        end.map(|()| is_whole)
+        remaining.watched(py, |watch| search.run(tasks, counts, heat, enough, watch, notes))
     }
 
     /// Seconds, best value and moves at the improvements and at the end of the last run.

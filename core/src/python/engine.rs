@@ -166,8 +166,7 @@ fn fill<'py, T: Send, const K: usize>(
     let slices = borrowed.iter_mut().map(|array| array.as_slice_mut());
     let slices = slices.collect::<Result<Vec<_>, _>>()?;
     let slices = slices.try_into().map_err(|_| wrong("a wrong number of arrays"))?;
-    let (done, end) = Remaining::ENDLESS.watched(py, |watch| write(slices, watch));
-    end?;
+    let done = Remaining::ENDLESS.watched(py, |watch| write(slices, watch))?;
     let result = done.map_err(|stopped| match stopped {
         Stopped::OutOfMemory => PyMemoryError::new_err("the run needs more memory than there is"),
         Stopped::Interrupted => PyKeyboardInterrupt::new_err(()),

@@ -80,10 +80,10 @@ impl PyUnits {
         if kind.0.len() != start.len() {
             return Err(wrong("not every unit has a kind"));
         }
-        let (found, end) = remaining.watched(py, |watch| {
+        let found = remaining.watched(py, |watch| {
             annealing::anneal(&self.0, start, &kind.0, (moves, stop), enough, seed, watch)
-        });
-        end.map(|()| (to_ints(py, &found.place), found.peak, found.moves))
+        })?;
+        Ok((to_ints(py, &found.place), found.peak, found.moves))
     }
 
     /// Branch and bound: a placement within the limits, whether there is none, and the nodes.
@@ -97,9 +97,9 @@ impl PyUnits {
         let below = read_limits(limits)?;
         below.check(&self.0).map_err(wrong)?;
         let nodes = remaining.at_most(nodes);
-        let ((outcome, nodes), end) =
-            remaining.watched(py, |watch| branching::place_below(&self.0, &below, nodes, watch));
-        end.map(|()| match outcome {
+        let (outcome, nodes) =
+            remaining.watched(py, |watch| branching::place_below(&self.0, &below, nodes, watch))?;
+        Ok(match outcome {
             Outcome::Improved(place) => (Some(to_ints(py, &place)), false, nodes),
             Outcome::Exhausted => (None, true, nodes),
             Outcome::Paused => (None, false, nodes),
@@ -118,7 +118,7 @@ impl PyUnits {
         if batch == 0 || steps == 0 {
             return Err(wrong("a slice is empty"));
         }
-        let (few, end) = remaining.watched(py, |watch| {
+        remaining.watched(py, |watch| {
             let (mut listing, mut before) = (Listing::new(&self.0), 0_usize);
             while !listing.is_over() {
                 let size = listing.proceed(&self.0, (batch, steps), watch, |_, _| ());
@@ -128,8 +128,7 @@ impl PyUnits {
                 before = before.saturating_add(batch);
             }
             true
-        });
-        end.map(|()| few)
+        })
     }
 }
 
@@ -170,15 +169,14 @@ impl PyListing {
     ) -> PyResult<Array2<'py, i32>> {
         let Self { units, listing } = self;
         let units = &units.get().0;
-        let ((size, cells), end) = remaining.watched(py, |watch| {
+        let (size, cells) = remaining.watched(py, |watch| {
             let room = units.n_units().saturating_mul(most).min(FIRST_CELLS);
             let mut cells = Vec::with_capacity(room);
             let take = |place: &[Id], last| {
                 cells.extend(place.iter().chain([&last]).map(|&d| d as i32));
             };
             (listing.proceed(units, (most, steps), watch, take), cells)
-        });
-        end?;
+        })?;
         cells.into_pyarray(py).reshape([size, units.n_units()])
     }
 }
@@ -198,8 +196,7 @@ fn spread<'py>(
     if n_devices > MOST_DEVICES {
         return Err(wrong(format!("{n_devices} devices are too many")));
     }
-    let (answer, end) = remaining.watched(py, |watch| hub.spread(limit, n_devices, steps, watch));
-    end?;
+    let answer = remaining.watched(py, |watch| hub.spread(limit, n_devices, steps, watch))?;
     Ok(match answer {
         Spread::No => (Some(false), None),
         Spread::Unknown => (None, None),
@@ -225,8 +222,7 @@ fn pattern_words<'py>(
     if shift.len() != hub.n_kinds() {
         return Err(wrong("not every kind has its bits"));
     }
-    let (found, end) = remaining.watched(py, |watch| hub.words(&shift, least, cut, watch));
-    end?;
+    let found = remaining.watched(py, |watch| hub.words(&shift, least, cut, watch))?;
     Ok(found.map(|(words, works)| (words.into_pyarray(py), works.into_pyarray(py))))
 }
 
@@ -244,8 +240,7 @@ fn packs(
         return Err(wrong("not every size has its number of items"));
     }
     let search = |watch: &mut Watch| packing::packs(&sizes, &counts, &room, watch);
-    let (fits, end) = remaining.watched(py, search);
-    end.map(|()| fits)
+    remaining.watched(py, search)
 }
 
 /// Heads, tails and work of tasks on devices in a pass below a cut.
@@ -257,8 +252,7 @@ fn windows_below<'py>(
     remaining: Remaining,
 ) -> PyResult<(Array2<'py, f64>, Array2<'py, f64>, Array2<'py, f64>)> {
     let tasks = &tasks.get().0;
-    let (found, end) = remaining.watched(py, |watch| Windows::below(tasks, cut, watch));
-    end?;
+    let found = remaining.watched(py, |watch| Windows::below(tasks, cut, watch))?;
     Ok((table_of(py, found.head)?, table_of(py, found.tail)?, table_of(py, found.work)?))
 }
 

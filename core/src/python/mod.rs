@@ -16,7 +16,6 @@ mod pilot;
 mod pilot_makespan;
 mod remaining;
 mod scheduling;
-mod signals;
 mod steady;
 
 use pyo3::prelude::*;

@@ -6,7 +6,7 @@ use super::arrays::{
     Array1, Array2, Column, Rows, ids, int_table_of, table_of, to_ints, to_ints_or_none, wrong,
 };
 use super::instance::Columns;
-use super::signals::Signals;
+use super::remaining::Remaining;
 use crate::instance::{Id, indices, length, permutation};
 use crate::packing::contents::{N_RESOURCES, Needs, Packing};
 use crate::packing::memory::{self, Packed, Units};
@@ -14,6 +14,7 @@ use crate::packing::{annealing, first_fit};
 use crate::random::Xorshift;
 use crate::rivals::Rivals;
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// Packing of an object that has the columns of `streamplace.planning.packing.Packing`.
 impl<'a, 'py> FromPyObject<'a, 'py> for Packing {
@@ -100,26 +101,22 @@ fn machine_uses<'py>(
     table_of(py, Table::new(shares, kinds.len(), N_RESOURCES))
 }
 
-/// Fill machines of these types in turn: contents [D, N] and unplaced subtasks [N]; None on `stop`.
+/// Fill machines of these types in turn: contents [D, N] and unplaced subtasks [N], or None.
 #[pyfunction]
 fn first_fit_machines<'py>(
     py: Python<'py>,
     packing: Packing,
     kinds: Column<i32>,
-    stop: Option<Py<PyAny>>,
+    remaining: Remaining,
 ) -> PyResult<Option<(Array2<'py, i32>, Array1<'py, i32>)>> {
     let kinds = packing.kinds(kinds)?;
-    let mut signals = Signals::new();
-    let mut is_over = || match &stop {
-        Some(stop) => asked(stop),
-        None => signals.poll().map(|()| false),
-    };
-    let found = py.detach(|| first_fit::first_fit(&packing, &kinds, &mut is_over))?;
+    let fill = |watch: &mut Watch| first_fit::first_fit(&packing, &kinds, watch);
+    let found = remaining.watched(py, fill)?;
     let Some((rows, left)) = found else { return Ok(None) };
     Ok(Some((int_table_of(py, &rows)?, to_ints(py, &left))))
 }
 
-/// Place the remaining subtasks where they exceed resources least, until `stop`.
+/// Place the remaining subtasks where they exceed resources least.
 #[pyfunction]
 fn force_subtasks<'py>(
     py: Python<'py>,
@@ -127,7 +124,7 @@ fn force_subtasks<'py>(
     kinds: Column<i32>,
     rows: Rows<i32>,
     left: Column<i32>,
-    stop: Py<PyAny>,
+    remaining: Remaining,
 ) -> PyResult<(Array2<'py, i32>, Array1<'py, i32>)> {
     let kinds = packing.kinds(kinds)?;
     let mut rows = packing.rows(rows, kinds.len())?;
@@ -136,7 +133,9 @@ fn force_subtasks<'py>(
         return Err(wrong("subtasks or machines are missing"));
     }
     packing.check_together(&rows, &left)?;
-    py.detach(|| first_fit::force(&packing, &kinds, &mut rows, &mut left, || asked(&stop)))?;
+    remaining.watched(py, |watch| {
+        first_fit::force(&packing, &kinds, &mut rows, &mut left, watch);
+    })?;
     Ok((int_table_of(py, &rows)?, to_ints(py, &left)))
 }
 
@@ -151,7 +150,7 @@ fn deal_subtasks<'py>(
     int_table_of(py, &first_fit::deal(&packing, &kinds))
 }
 
-/// Contents [D, N] with the least excess found in so many steps or until `stop`, and their excess.
+/// Contents [D, N] with the least excess found in so many steps, and their excess.
 #[pyfunction]
 fn anneal_machines<'py>(
     py: Python<'py>,
@@ -160,14 +159,14 @@ fn anneal_machines<'py>(
     rows: Rows<i32>,
     seed: u64,
     steps: usize,
-    stop: Py<PyAny>,
+    remaining: Remaining,
 ) -> PyResult<(Array2<'py, i32>, f64)> {
     let kinds = packing.kinds(kinds)?;
     let rows = packing.rows(rows, kinds.len())?;
     packing.check_together(&rows, &vec![0; packing.n_operators()])?;
     let mut random = Xorshift::new(seed);
-    let (rows, excess) = py.detach(|| {
-        annealing::anneal(&packing, &kinds, rows, &mut random, steps, || asked(&stop))
+    let (rows, excess) = remaining.watched(py, |watch| {
+        annealing::anneal(&packing, &kinds, rows, &mut random, steps, watch)
     })?;
     Ok((int_table_of(py, &rows)?, excess))
 }
@@ -187,8 +186,8 @@ fn pack_units<'py>(
     steps: usize,
 ) -> PyResult<Option<Array1<'py, i32>>> {
     let units = units(allowed, start, rivals, memory, capacity, order)?;
-    let mut signals = Signals::new();
-    Ok(match py.detach(|| memory::pack(&units, alike, steps, || signals.poll()))? {
+    let found = Remaining::ENDLESS.watched(py, |watch| memory::pack(&units, alike, steps, watch));
+    Ok(match found? {
         Packed::Impossible => None,
         Packed::Whole(place) => Some(to_ints(py, &place)),
         Packed::Unknown(place) => Some(to_ints_or_none(py, &place)),
@@ -233,14 +232,6 @@ fn units(
     length("order", order.len(), n).and_then(|()| permutation("order", &order)).map_err(wrong)?;
     let rivals = Rivals::new(ids(start.0)?, ids(rivals.0)?, n).map_err(wrong)?;
     Ok(Units { allowed: allowed.0, rivals, memory: memory.0, capacity: capacity.0, order })
-}
-
-/// Ask a function of Python whether to stop; KeyboardInterrupt if Ctrl-C was pressed.
-fn asked(stop: &Py<PyAny>) -> PyResult<bool> {
-    Python::attach(|py| {
-        py.check_signals()?;
-        stop.bind(py).call0()?.is_truthy()
-    })
 }
 
 /// Add what this file defines to the module.

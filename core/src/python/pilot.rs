@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use super::anneal::PyLevel;
 use super::arrays::{Array1, Array2, Column, Rows, ids, table_of, to_ints, to_ints_or_none, wrong};
 use super::instance::Columns;
-use super::signals::Signals;
+use super::remaining::Remaining;
 use crate::instance::not_negative;
 use crate::pilot::features::{Features, State, device, step};
 use crate::pilot::layers::Matrix;
@@ -109,10 +109,8 @@ impl PilotWeights {
         if fixed.cells().iter().any(|&device| device >= d as i32) {
             return Err(wrong(format!("a fixed device is not below {d}")));
         }
-        let mut signals = Signals::new();
-        let found = py.detach(|| {
-            let poll = || signals.poll();
-            rollouts::rollouts(&features, &self.0, &heads, &fixed, &uniform, recorded, poll)
+        let found = Remaining::ENDLESS.watched(py, |watch| {
+            rollouts::rollouts(&features, &self.0, &heads, &fixed, &uniform, recorded, watch)
         })?;
         let shape = [s, t, d, device::N, step::N];
         let record = record_of(py, recorded.then_some(found.record), shape)?;

@@ -6,8 +6,8 @@ use pyo3::types::PyDict;
 use super::arrays::{Array2, Rows, table_of, wrong};
 use super::instance::Columns;
 use super::pilot::record_of;
+use super::remaining::Remaining;
 use super::scheduling::Tasks;
-use super::signals::Signals;
 use crate::instance::{indices, length};
 use crate::pilot::layers::Matrix;
 use crate::pilot_makespan::features::{Case, Features, Previous, device, step};
@@ -64,9 +64,8 @@ impl PilotMakespanWeights {
             return Err(wrong(format!("a fixed device is not below {d}")));
         }
         let case = Case { tasks, features: &features, before: &before };
-        let mut signals = Signals::new();
-        let found = py.detach(|| {
-            rollouts::rollouts(case, &self.0, &fixed, &uniform, recorded, || signals.poll())
+        let found = Remaining::ENDLESS.watched(py, |watch| {
+            rollouts::rollouts(case, &self.0, &fixed, &uniform, recorded, watch)
         })?;
         let place = found.schedules.iter().flat_map(|each| each.place.iter().map(|&d| d as i32));
         let place = table_of(py, Table::new(place.collect(), s, n))?;
