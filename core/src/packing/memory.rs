@@ -23,12 +23,10 @@ pub struct Units {
 /// What a search for a packing found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Packed {
-    /// Device of every unit.
-    Whole(Vec<Id>),
     /// There is no packing.
     Impossible,
-    /// The steps or the time are used up; some units have no device.
-    Unknown(Vec<Option<Id>>),
+    /// Device of every unit; some have none if the steps or the time are used up.
+    Found(Vec<Option<Id>>),
 }
 
 /// A unit's device in a depth-first search, and the free memory that it had before.
@@ -72,8 +70,7 @@ pub fn pack(units: &Units, alike: bool, steps: usize, watch: &mut Watch) -> Pack
             }
         }
     }
-    let whole: Option<Vec<Id>> = place.iter().copied().collect();
-    whole.map_or(Packed::Unknown(place), Packed::Whole)
+    Packed::Found(place)
 }
 
 /// Place units in order: on their device if they fit, else on the next one, else nowhere.
@@ -156,7 +153,7 @@ mod tests {
         }
         Units {
             allowed: Table::filled(true, n, capacity.len()),
-            rivals: Rivals::new(start, all, n).unwrap(),
+            rivals: Rivals::new(start, all),
             memory: memory.to_vec(),
             capacity: capacity.to_vec(),
             order: (0..n as Id).collect(),
@@ -170,17 +167,14 @@ mod tests {
     #[test]
     fn a_first_choice_that_fails_is_taken_back() {
         let trap = units(&[1.0, 2.0, 2.0], &[2.0, 3.0], &[]);
-        assert_eq!(packed(&trap, 100), Packed::Whole(vec![1, 0, 1]));
+        assert_eq!(packed(&trap, 100), Packed::Found(vec![Some(1), Some(0), Some(1)]));
     }
 
     #[test]
     fn rivals_never_meet_and_limits_are_known_from_failures() {
         let apart = units(&[1.0, 1.0], &[9.0], &[(0, 1)]);
         assert_eq!(packed(&apart, 100), Packed::Impossible);
-        assert_eq!(
-            packed(&units(&[1.0, 1.0], &[9.0], &[]), 1),
-            Packed::Unknown(vec![Some(0), None])
-        );
+        assert_eq!(packed(&units(&[1.0, 1.0], &[9.0], &[]), 1), Packed::Found(vec![Some(0), None]));
     }
 
     #[test]

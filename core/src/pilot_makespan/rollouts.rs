@@ -8,6 +8,7 @@
 //!   logit_a = o · g_a + k · x_a
 
 use super::features::{Case, State, device, step};
+use crate::check::{Wrong, each, length, matrix};
 use crate::instance::Id;
 use crate::pilot::layers::{Matrix, Vectors, add_dot_products, drawn, rectify};
 use crate::pilot::record::Record;
@@ -37,30 +38,17 @@ pub struct Network {
 }
 
 impl Network {
-    /// Check the sizes of the weights; an error says which are wrong.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    /// Check the sizes of the weights.
+    pub fn check(&self) -> Result<(), Wrong> {
         let h = self.out.len();
         if h == 0 {
             return Err("there are no weights".into());
         }
-        let wanted = [
-            ("device", &self.device, device::N),
-            ("step", &self.step, step::N),
-            ("own", &self.own, h),
-            ("mean", &self.mean, h),
-        ];
-        for (name, matrix, rows) in wanted {
-            if (matrix.rows(), matrix.columns()) != (rows, h) {
-                return Err(format!("{name} is {} × {}", matrix.rows(), matrix.columns()));
-            }
-        }
-        if self.device_bias.len() != h || self.own_bias.len() != h || self.skip.len() != device::N {
-            return Err(format!("a bias does not have {h} elements, or skip not {}", device::N));
-        }
-        Ok(())
+        each!(matrix, self, h, h; own mean);
+        matrix("device", &self.device, device::N, h)?;
+        matrix("step", &self.step, step::N, h)?;
+        each!(length, self, h; device_bias own_bias);
+        length("skip", &self.skip, device::N)
     }
 }
 

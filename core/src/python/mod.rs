@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SOURCES", env!("CORE_SOURCES"))?;
+    module.add("CAPACITY_TICKS", crate::engine::plan::TICKS)?;
     instance::add(module)?;
     flow::add(module)?;
     steady::add(module)?;

@@ -1,12 +1,16 @@
 //! `passes` for Python.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods};
+use numpy::{Element, PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::IntoPyDict;
 
-use super::arrays::{Array1, Array2, Column, Rows, View, id_or_none, table_of, to_ints, wrong};
-use super::instance::{Columns, Problem};
+use super::arrays::{
+    Column, View, attribute, attributes, attributes_of, exports, id_or_none, same_in_numpy, wrong,
+};
+use super::instance::Problem;
+use crate::check::shape;
+use crate::instance::Id;
 use crate::passes::{
     self, Costs, Device, Link, Network, Noise, Operator, Queue, Simulator, Stream, fixed_seconds,
     sending_seconds,
@@ -21,8 +25,27 @@ pub struct Pass(pub passes::Pass);
 impl Pass {
     #[new]
     fn new(one_pass: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let found = read(one_pass)?;
-        found.check().map_err(wrong)?;
+        let operators: View<'_, OperatorRecord> = one_pass.getattr("operators")?.extract()?;
+        let operators = operators.iter().map(|record| Operator {
+            inputs: id_or_none(record.inputs),
+            out_start: id_or_none(record.out_start),
+            out_end: id_or_none(record.out_end),
+        });
+        let streams: View<'_, StreamRecord> = one_pass.getattr("streams")?.extract()?;
+        let streams = streams.iter().map(|record| Stream {
+            size: record.size,
+            tuples: record.tuples,
+            source: id_or_none(record.source),
+            target: id_or_none(record.target),
+            first: id_or_none(record.first),
+            more: id_or_none(record.more),
+        });
+        let found = attributes_of!(one_pass, passes::Pass:
+            devices links work order gap overhead overhead_per_byte;
+            operators: operators.collect(),
+            streams: streams.collect()
+        );
+        found.check()?;
         Ok(Self(found))
     }
 }
@@ -83,35 +106,8 @@ fn aligned_dtype<T>(py: Python<'_>, fields: Vec<(&str, &str)>) -> PyResult<Py<Py
     Ok(dtype.unbind())
 }
 
-fn read(one_pass: &Bound<'_, PyAny>) -> PyResult<passes::Pass> {
-    let of = Columns(one_pass);
-    let operators = of.0.getattr("operators")?.extract::<View<'_, OperatorRecord>>()?;
-    let operators = operators.iter().map(|record| Operator {
-        inputs: id_or_none(record.inputs),
-        out_start: id_or_none(record.out_start),
-        out_end: id_or_none(record.out_end),
-    });
-    let streams = of.0.getattr("streams")?.extract::<View<'_, StreamRecord>>()?;
-    let streams = streams.iter().map(|record| Stream {
-        size: record.size,
-        tuples: record.tuples,
-        source: id_or_none(record.source),
-        target: id_or_none(record.target),
-        first: id_or_none(record.first),
-        more: id_or_none(record.more),
-    });
-    Ok(passes::Pass {
-        operators: operators.collect(),
-        streams: streams.collect(),
-        devices: of.column("devices")?,
-        links: of.table("links")?,
-        work: of.table("work")?,
-        order: of.ids("order")?,
-        gap: of.float("gap")?,
-        overhead: of.float("overhead")?,
-        overhead_per_byte: of.float("overhead_per_byte")?,
-    })
-}
+same_in_numpy!(Device, Link);
+attributes!(Table<Link>);
 
 /// Rules of a pass, as `streamsim.pass_rules.Rules`.
 #[derive(FromPyObject)]
@@ -144,13 +140,9 @@ impl Rules {
 }
 
 /// One row for all placements, or one for each.
-fn rows(name: &str, found: Rows<f64>, count: usize, size: usize) -> PyResult<Table> {
-    let table = found.0;
-    if table.columns() == size && (table.rows() == 1 || table.rows() == count.max(1)) {
-        return Ok(table);
-    }
-    let (rows, columns) = (table.rows(), table.columns());
-    Err(wrong(format!("{name} are {rows} × {columns}, not 1 or {count} × {size}")))
+fn check_rows(name: &str, table: &Table, count: usize, size: usize) -> PyResult<()> {
+    let rows = if table.rows() == 1 { 1 } else { count.max(1) };
+    Ok(shape(name, table, rows, size)?)
 }
 
 fn row(table: &Table, i: usize) -> &[f64] {
@@ -159,49 +151,47 @@ fn row(table: &Table, i: usize) -> &[f64] {
 
 /// Makespan of one pass under each placement.
 #[pyfunction]
-#[pyo3(signature = (one_pass, placements, rules, priorities, work_factors, send_factors))]
-fn makespans<'py>(
-    py: Python<'py>,
-    one_pass: &Bound<'py, Pass>,
-    placements: Rows<i32>,
+fn makespans(
+    py: Python<'_>,
+    one_pass: &Pass,
+    placements: Table<i32>,
     rules: Rules,
-    priorities: Rows<f64>,
-    work_factors: Rows<f64>,
-    send_factors: Rows<f64>,
-) -> PyResult<Array1<'py, f64>> {
-    let (pass, rules) = (&one_pass.get().0, rules.read()?);
+    priorities: Table<f64>,
+    work_factors: Table<f64>,
+    send_factors: Table<f64>,
+) -> PyResult<Column<f64>> {
+    let (pass, rules) = (&one_pass.0, rules.read()?);
     let (n, m) = (pass.operators.len(), pass.streams.len());
     let placements = placements.devices(n, pass.devices.len())?;
     let count = placements.rows();
-    let priorities = rows("priorities", priorities, count, n)?;
-    let work = rows("work_factors", work_factors, count, n)?;
-    let sending = rows("send_factors", send_factors, count, m)?;
-    let found = py.detach(|| {
+    check_rows("priorities", &priorities, count, n)?;
+    check_rows("work_factors", &work_factors, count, n)?;
+    check_rows("send_factors", &send_factors, count, m)?;
+    Ok(Column(py.detach(|| {
         let mut simulator = Simulator::new(pass, rules, priorities.row(0));
         let makespan = |i: usize| {
             if priorities.rows() > 1 {
                 simulator.set_priority(priorities.row(i));
             }
-            let noise = Noise { work: row(&work, i), sending: row(&sending, i) };
+            let noise = Noise { work: row(&work_factors, i), sending: row(&send_factors, i) };
             simulator.noisy_makespan(placements.row(i), noise)
         };
-        (0..count).map(makespan).collect::<Vec<_>>()
-    });
-    Ok(found.into_pyarray(py))
+        (0..count).map(makespan).collect()
+    })))
 }
 
 /// Makespan and times of one pass; see `streamsim._core`.
 #[pyfunction]
-fn pass_times<'py>(
-    py: Python<'py>,
-    one_pass: &Bound<'py, Pass>,
+fn pass_times(
+    py: Python<'_>,
+    one_pass: &Pass,
     placement: Column<i32>,
     rules: Rules,
     priority: Column<f64>,
     work_factor: Column<f64>,
     send_factor: Column<f64>,
-) -> PyResult<(f64, Array2<'py, f64>, Array2<'py, f64>)> {
-    let (pass, rules) = (&one_pass.get().0, rules.read()?);
+) -> PyResult<(f64, Table<f64>, Table<f64>)> {
+    let (pass, rules) = (&one_pass.0, rules.read()?);
     let (n, m) = (pass.operators.len(), pass.streams.len());
     let placement = placement.devices(n, pass.devices.len())?;
     let mut simulator = Simulator::new(pass, rules, &priority.of("priority", n)?);
@@ -211,85 +201,63 @@ fn pass_times<'py>(
     let makespan = py.detach(|| simulator.noisy_makespan(&placement, noise));
     let (operators, streams) = (simulator.operators(), simulator.streams());
     let tasks = operators.iter().flat_map(|v| [v.ready, v.start, v.finish, v.work]);
-    let tasks = PyArray1::from_iter(py, tasks).reshape([n, 4])?;
     let streams = streams.iter().flat_map(|e| [e.departure, e.arrival]);
-    let streams = PyArray1::from_iter(py, streams).reshape([m, 2])?;
-    Ok((makespan, tasks, streams))
+    Ok((makespan, Table::new(tasks.collect(), n, 4), Table::new(streams.collect(), m, 2)))
 }
 
 /// Lower bounds of the makespan: of the longest path, and of the work.
 #[pyfunction]
 fn pass_bounds(
     py: Python<'_>,
-    one_pass: &Bound<'_, Pass>,
-    may: Rows<bool>,
+    one_pass: &Pass,
+    may: Table<bool>,
     total: Column<f64>,
 ) -> PyResult<(f64, f64)> {
-    let (pass, may) = (&one_pass.get().0, may.0);
+    let pass = &one_pass.0;
     let total = total.of("total", pass.work.columns())?;
-    if (may.rows(), may.columns()) != (pass.operators.len(), pass.devices.len()) {
-        return Err(wrong("may is not operators × devices"));
-    }
+    shape("may", &may, pass.operators.len(), pass.devices.len())?;
     let bounds = py.detach(|| passes::bounds(pass, &may, &total));
     Ok((bounds.path, bounds.work))
 }
 
 /// Longest way from each operator to an end, with mean work and transfers over a mean link.
 #[pyfunction]
-fn longest_to_end<'py>(
-    one_pass: &Bound<'py, PyAny>,
-    work: View<'py, f64>,
+fn longest_to_end(
+    one_pass: &Bound<'_, PyAny>,
+    work: View<'_, f64>,
     latency: f64,
     seconds_per_byte: f64,
-) -> PyResult<Array1<'py, f64>> {
-    let of = Columns(one_pass);
-    let at_ends = (of.float("gap")?, of.float("overhead")?, of.float("overhead_per_byte")?);
-    let streams = of.0.getattr("streams")?.extract::<View<'_, StreamRecord>>()?;
+) -> PyResult<Column<f64>> {
+    let number = |name| attribute(one_pass, name);
+    let at_ends = (number("gap")?, number("overhead")?, number("overhead_per_byte")?);
+    let streams: View<'_, StreamRecord> = one_pass.getattr("streams")?.extract()?;
     let ends = streams.iter().map(|record| {
         let fixed_s = fixed_seconds(record.size, record.tuples, at_ends);
         let seconds = sending_seconds(latency, record.size, seconds_per_byte, fixed_s);
         (record.source as usize, record.target as usize, seconds)
     });
     let found = passes::longest_to_end(&work, ends);
-    let found = found.ok_or_else(|| wrong("streams: there is no such operator"))?;
-    Ok(found.into_pyarray(one_pass.py()))
+    found.map(Column).ok_or_else(|| wrong("streams: there is no such operator"))
 }
 
 /// Most streams on a path to each of `n` operators.
 #[pyfunction]
-fn levels<'py>(
-    py: Python<'py>,
-    n: usize,
-    source: View<'py, i32>,
-    target: View<'py, i32>,
-) -> PyResult<Array1<'py, i32>> {
+fn levels(n: usize, source: View<'_, i32>, target: View<'_, i32>) -> PyResult<Column<Id>> {
     let ends = source.iter().zip(&*target).map(|(&u, &v)| (u as usize, v as usize));
-    let found = passes::levels(n, ends).ok_or_else(|| wrong("there is no such operator"))?;
-    Ok(to_ints(py, &found))
+    passes::levels(n, ends).map(Column).ok_or_else(|| wrong("there is no such operator"))
 }
 
 /// Core seconds [B, D], link seconds [B] and remote bytes [B] of one pass under each placement.
 #[pyfunction]
-fn pass_costs<'py>(
-    py: Python<'py>,
-    problem: &Bound<'py, Problem>,
-    placements: Rows<i32>,
+fn pass_costs(
+    py: Python<'_>,
+    problem: &Problem,
+    placements: Table<i32>,
     seconds: f64,
-) -> PyResult<(Array2<'py, f64>, Array1<'py, f64>, Array1<'py, f64>)> {
-    let instance = &problem.get().0;
-    let placements = placements.placements(instance)?;
-    let costs = py.detach(|| Costs::of(instance, &placements, seconds));
-    let core = table_of(py, costs.core_seconds)?;
-    Ok((core, costs.link_seconds.into_pyarray(py), costs.remote_bytes.into_pyarray(py)))
+) -> PyResult<(Table<f64>, Column<f64>, Column<f64>)> {
+    let placements = placements.placements(&problem.0)?;
+    let costs = py.detach(|| Costs::of(&problem.0, &placements, seconds));
+    Ok((costs.core_seconds, Column(costs.link_seconds), Column(costs.remote_bytes)))
 }
 
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Pass>()?;
-    module.add_function(wrap_pyfunction!(levels, module)?)?;
-    module.add_function(wrap_pyfunction!(longest_to_end, module)?)?;
-    module.add_function(wrap_pyfunction!(makespans, module)?)?;
-    module.add_function(wrap_pyfunction!(pass_bounds, module)?)?;
-    module.add_function(wrap_pyfunction!(pass_costs, module)?)?;
-    module.add_function(wrap_pyfunction!(pass_times, module)?)
-}
+exports!(Pass; levels longest_to_end makespans pass_bounds pass_costs pass_times);
