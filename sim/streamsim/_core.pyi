@@ -444,9 +444,7 @@ def anneal_machines(
 def deal_subtasks(packing: Any, kinds: Ints) -> Ints:
     """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
 
-def first_fit_machines(
-    packing: Any, kinds: Ints, remaining: Remaining
-) -> tuple[Ints, Ints] | None:
+def first_fit_machines(packing: Any, kinds: Ints, remaining: Remaining) -> tuple[Ints, Ints] | None:
     """Fill machines in turn; contents [D, N] and unplaced subtasks [N], or None without time."""
 
 def force_subtasks(

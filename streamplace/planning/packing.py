@@ -167,7 +167,7 @@ def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
 def first_fit_until(
     packing: Packing, kinds: Ints, remaining: Remaining
 ) -> tuple[Ints, Ints] | None:
-    """Return what first fit returns; None if the time ends, unless there was none from the start."""
+    """Machines by first fit; None if the time ends, unless there was none from the start."""
     return _core.first_fit_machines(packing, kinds, remaining if remaining.seconds else ENDLESS)
 
 

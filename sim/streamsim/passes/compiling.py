@@ -84,18 +84,17 @@ def stream_records(instance: Instance, *, message: ArrayLike | None = None) -> R
     """
     span = _span(instance)
     size, tuples = span * instance.traffic, span * instance.tuples
-    if message is None:
-        first, more = np.arange(instance.n_streams), -1
-    else:
-        first, more = _shared_outputs(instance, _by_source(instance, message), size, tuples)
+    carried: dict[str, ArrayLike] = {"first": np.arange(instance.n_streams), "more": -1}
+    if message is not None:
+        outputs = _shared_outputs(instance, _by_source(instance, message), size, tuples)
+        carried = dict(zip(carried, outputs, strict=True))
     return records(
         STREAM,
         size=size,
         tuples=tuples,
         source=instance.source,
         target=instance.target,
-        first=first,
-        more=more,
+        **carried,
     )
 
 

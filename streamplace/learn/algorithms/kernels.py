@@ -1,4 +1,4 @@
-"""What policies of the core share: weights, and records of decisions."""
+"""What policies of the core and of torch share: weights, and records of decisions."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum

@@ -72,6 +72,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
             reward=reward,
             best=float(self._past.rewards[rows].sum()),
             entropy=float((share * walk.entropy.detach()).sum()),
+            evaluations=sum(each.size for each in weights),
         )
         return -((weight * walk.log_p).sum() + bonus), report
 
