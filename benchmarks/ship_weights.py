@@ -29,8 +29,8 @@ OF_DREAM = {"problems": "", "more": " --seed 1 --own 0.4", "fresh": " --count 80
 """Data sets that `dream_graphs` makes, and its options."""
 LIMITS = {
     "dream": "Up to 64 devices of any speed, constraints. Trained on 4 to 70 operators on 2 to 64 "
-    "devices, equal and unequal; on hundreds of operators, others are better. The first two trainings "
-    "on fresh problems were longer ones, stopped after an epoch.",
+    "devices, equal and unequal; on hundreds of operators, others are better. The first two "
+    "trainings on fresh problems were longer ones, stopped after an epoch.",
     "giph": "Any number of devices, constraints, any objective that a placement may be judged by. "
     "Trained on task graphs of 10 to 50 tasks on 20 devices.",
     "giph-task-eft": "As `giph`; it chooses tasks, which go where they are done first.",
