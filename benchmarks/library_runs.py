@@ -27,7 +27,7 @@ GRACE_S = 10.0
 ELAPSED_FACTOR = 10
 """Elapsed seconds per second of processor time, for machines with other work."""
 MEMORY = 4 * 2**30
-THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 
 
 @dataclass(frozen=True, slots=True)

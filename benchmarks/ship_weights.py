@@ -25,12 +25,12 @@ from streamplace.placers.registry import Budget
 
 RATES = (1e4, 2e4)
 RECIPES = ("training", "training-more")
-OF_DREAM = {"problems": "", "more": " --seed 1 --own 0.4"}
+OF_DREAM = {"problems": "", "more": " --seed 1 --own 0.4", "fresh": " --count 8000 --own 0.4"}
 """Data sets that `dream_graphs` makes, and its options."""
 LIMITS = {
     "dream": "Up to 64 devices of any speed, constraints. Trained on 4 to 70 operators on 2 to 64 "
-    "devices, most of them equal; where devices or links are unequal, and on hundreds of "
-    "operators, others are better.",
+    "devices, equal and unequal; on hundreds of operators, others are better. The first two "
+    "trainings on fresh problems were longer ones, stopped after an epoch.",
     "giph": "Any number of devices, constraints, any objective that a placement may be judged by. "
     "Trained on task graphs of 10 to 50 tasks on 20 devices.",
     "giph-task-eft": "As `giph`; it chooses tasks, which go where they are done first.",
@@ -107,7 +107,7 @@ def card(path: Path) -> str:
 
 Seed {training["seed"]}, {training["problems"]} training problems, best epoch
 {training["epochs"]}, validation {training["validation"]:.4f}, streamplace
-{training["streamplace"]}. SHA-256 of the data: `{training["data"]}`.
+{training["streamplace"]}{cost(training)}. SHA-256 of the data: `{training["data"]}`.
 
 Options: {options}.
 
@@ -115,6 +115,16 @@ Options: {options}.
 
 For: {LIMITS.get(model, PAPER_LIMITS)}
 """
+
+
+def cost(training: dict[str, Any]) -> str:
+    """What the last training took, for weights that say it."""
+    if "steps" not in training:
+        return ""
+    return (
+        f"; {training['steps']:,} steps, {training['evaluations']:,} evaluations, "
+        f"{training['seconds'] / 60:.0f} min on {training['device']}"
+    )
 
 
 def streams_table(model: str, path: Path) -> str:

@@ -141,7 +141,7 @@ def test_every_parameter_is_documented(name):
 IMPORTS = """
 import sys, streamplace
 
-print({"numpy", "numba", "torch", "matplotlib", "rich", "pandas", "click"} & set(sys.modules))
+print({"numpy", "torch", "matplotlib", "rich", "pandas", "click"} & set(sys.modules))
 from streamplace import Operator, StreamGraph
 
 graph = StreamGraph.of("g", [Operator("a", rate=1)])

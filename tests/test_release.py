@@ -115,7 +115,7 @@ def test_the_conda_recipe_requires_what_the_package_does():
 
 
 BROUGHT = {
-    **{"pydantic_core": "pydantic", "llvmlite": "numba", "pandas": "ortools", "google": "onnx"},
+    **{"pydantic_core": "pydantic", "pandas": "ortools", "google": "onnx"},
     "yaml": "lightkube",
 }
 """Packages that come with another one, which needs them or contains them."""
@@ -137,10 +137,9 @@ def test_every_imported_package_is_declared():
 
 
 def test_packages_whose_private_interfaces_are_used_are_capped():
-    """A new version may change them without a word. Of numba's core, events are documented."""
+    """A new version may change them without a word."""
     sources = [*(ROOT / "streamplace").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]
-    core = r"numba(?=\.core(?! import event$))"
-    private = re.compile(rf"^\s*from ({core}|\w+(?=(?:\.\w+)*\._))", re.MULTILINE)
+    private = re.compile(r"^\s*from (\w+(?=(?:\.\w+)*\._))", re.MULTILINE)
     used = {name for file in sources for name in private.findall(file.read_text("utf-8"))}
     used -= {"streamplace", "streamsim"}
     assert used == {"torch"}

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,13 +14,12 @@ from streamplace.learn.registry import MODELS
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
-ROOT = Path(__file__).parents[1]
 SITE = """
 import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "torch_geometric", "numba", "llvmlite"):
+        if name.partition(".")[0] in ("torch", "torch_geometric"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -48,18 +46,11 @@ LINE = "{} is not installed; install it with: pip install 'streamplace[{}]'\n"
 SHIPPED = ["pilot", "pilot-makespan", "auto", "anneal", "exact", "heft"]
 OF_PAPERS = [name for name in MODELS if not name.startswith("pilot")]
 """Placers that need the extra ``learn``."""
-USE_NUMBA = (
-    "streamplace/learn/numba_kernels/",
-    "streamplace/learn/constructive/",
-    "streamplace/learn/tensors/",
-    "streamplace/learn/models/dream/",
-    "streamplace/papers/",
-)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with graphs and problems, and a Python that has neither torch nor numba."""
+    """A folder with graphs and problems, and a Python without torch."""
     made = tmp_path_factory.mktemp("bare")
     write_examples(made)
     (made / "site").mkdir()
@@ -118,18 +109,6 @@ def test_every_placer_works_but_those_of_papers(folder, graph, objective):
     check_all_work(folder, [*lines])
 
 
-def test_only_the_placers_of_papers_and_those_of_dream_import_numba():
-    imports = re.compile(
-        r"^\s*(from|import) (numba|llvmlite|streamplace\.learn\.numba_kernels)\b", re.M
-    )
-    files = [*(ROOT / "streamplace").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]
-    users = [
-        file.relative_to(ROOT).as_posix() for file in files if imports.search(file.read_text())
-    ]
-    assert users
-    assert [user for user in users if not user.startswith(USE_NUMBA)] == []
-
-
 @pytest.mark.slow
 def test_shipped_placers_work_from_python(folder):
     script = (
@@ -150,8 +129,7 @@ def test_shipped_placers_work_from_python(folder):
 def test_placers_of_papers_say_how_to_install_what_they_need(folder):
     lines = [f"place tasks.json --placer {name}" for name in OF_PAPERS]
     for name, answer in zip(OF_PAPERS, answers(folder, lines), strict=True):
-        package = "numba" if name.startswith(("giph", "placeto")) else "torch"
-        assert answer == [2, "", f"error: {LINE.format(package, 'learn')}"], name
+        assert answer == [2, "", f"error: {LINE.format('torch', 'learn')}"], name
 
 
 @pytest.mark.slow

@@ -4,8 +4,9 @@
 //! neighbours. A unit loads its device, and the streams between two units load the link between
 //! their devices. Streams inside a unit cost nothing.
 
-use crate::anneal::level::{Entry, Level};
+use crate::anneal::level::{Entry, Level, Tuples};
 use crate::arithmetic::max;
+use crate::check::{Wrong, each, length};
 use crate::instance::Id;
 use crate::rivals::Rivals;
 use crate::table::Table;
@@ -59,6 +60,16 @@ impl Streams {
             }
         }
         Self { start, peer, sent, taken, sent_tuples, taken_tuples }
+    }
+
+    /// Entries and tuples/s to and from the peers of a level.
+    pub fn entries(self) -> Result<(Vec<Entry>, Vec<Tuples>), Wrong> {
+        each!(length, self, self.peer.len(); sent taken);
+        length("taken_tuples", &self.taken_tuples, self.sent_tuples.len())?;
+        let flows = self.peer.into_iter().zip(self.sent.into_iter().zip(self.taken));
+        let entries = flows.map(|(peer, (sent, taken))| Entry { peer, sent, taken });
+        let tuples = self.sent_tuples.into_iter().zip(self.taken_tuples);
+        Ok((entries.collect(), tuples.collect()))
     }
 
     /// Streams of a level.
@@ -129,11 +140,11 @@ impl Level {
         group: &[Id],
         groups: &Groups,
         n_groups: usize,
-    ) -> (Vec<Id>, Vec<Entry>, Vec<(f64, f64)>) {
+    ) -> (Vec<Id>, Vec<Entry>, Vec<Tuples>) {
         let mut start = Vec::with_capacity(n_groups + 1);
         start.push(0);
         let mut entries: Vec<Entry> = Vec::with_capacity(self.entries.len());
-        let mut tuples: Vec<(f64, f64)> = Vec::with_capacity(self.tuples.len());
+        let mut tuples: Vec<Tuples> = Vec::with_capacity(self.tuples.len());
         let mut at = vec![usize::MAX; n_groups]; // entry of a group as a peer of the present one
         for g in 0..n_groups {
             let first = entries.len();
@@ -178,7 +189,7 @@ impl Rivals {
             }
             start.push(rivals.len() as Id);
         }
-        Self::of_columns(start, rivals)
+        Self::new(start, rivals)
     }
 }
 
@@ -190,17 +201,17 @@ pub(crate) mod tests {
     /// A level of three units in a row with a shortcut, of which the outer ones are rivals.
     pub(crate) fn triangle() -> Level {
         let streams = Streams::new(3, &[0, 1, 0], &[1, 2, 2], &[1.0, 2.0, 4.0], &[]);
-        let flows = streams.sent.into_iter().zip(streams.taken);
-        let entries = streams.peer.into_iter().zip(flows);
+        let start = streams.start.clone();
+        let (entries, tuples) = streams.entries().unwrap();
         Level {
             load: Table::new(vec![0.25, 0.5, 1.0], 3, 1),
             core: Table::filled(0.0, 0, 1),
-            start: streams.start,
-            entries: entries.map(|(peer, (sent, taken))| Entry { peer, sent, taken }).collect(),
-            tuples: vec![],
+            start,
+            entries,
+            tuples,
             kind: vec![0; 3],
             allowed: Table::filled(true, 1, 2),
-            rivals: Rivals::of_columns(vec![0, 1, 1, 2], vec![2, 0]),
+            rivals: Rivals::new(vec![0, 1, 1, 2], vec![2, 0]),
             device_type: vec![0, 0],
             platform: Platform {
                 cores: vec![1.0; 2],

@@ -110,12 +110,17 @@ impl Flow {
 /// Rates in a graph without joins and windows, whose streams come in an order that visits every
 /// operator after all of its inputs.
 #[must_use]
-pub fn rates_in_order(rate: &[f64], source: &[Id], target: &[Id], selectivity: &[f64]) -> Rates {
+pub fn rates_in_order(
+    rate: &[f64],
+    source: Vec<Id>,
+    target: Vec<Id>,
+    selectivity: Vec<f64>,
+) -> Rates {
     let flow = Flow {
-        source: source.to_vec(),
-        target: target.to_vec(),
-        selectivity: selectivity.to_vec(),
-        port: target.to_vec(),
+        source,
+        port: target.clone(),
+        target,
+        selectivity,
         port_start: (0..=rate.len() as Id).collect(),
         ..Flow::default()
     };

@@ -3,6 +3,7 @@
 //! N operators, M streams, D devices, C types of devices. Columns have the names, the order and
 //! the meaning of `streamsim.instance.Instance`. Whoever has an instance may trust its indices.
 
+use crate::check::{Wrong, each, indices, length, not_negative, rising, shape};
 use crate::table::Table;
 
 /// An index of an operator, stream, device, port or type.
@@ -168,176 +169,59 @@ impl Instance {
         (self.source[stream] as usize, self.target[stream] as usize)
     }
 
-    /// Check lengths, indices and numbers; an error says which column is wrong.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    /// Check lengths, indices and numbers.
+    pub fn check(&self) -> Result<(), Wrong> {
         self.check_operators()?;
         self.check_streams()?;
         self.platform.check(self.n_devices())?;
         indices("device_type", &self.device_type, self.seconds.columns())
     }
 
-    fn check_operators(&self) -> Result<(), String> {
-        let (n, m) = (self.n_operators(), self.n_streams());
-        let types = self.seconds.columns();
-        length("order", self.order.len(), n)?;
-        indices("order", &self.order, n)?;
-        indices("sources", &self.sources, n)?;
-        length("joins", self.joins.len(), n)?;
-        length("port_start", self.port_start.len(), n + 1)?;
-        length("out_start", self.out_start.len(), n)?;
-        length("out_end", self.out_end.len(), n)?;
-        length("in_start", self.in_start.len(), n + 1)?;
+    fn check_operators(&self) -> Result<(), Wrong> {
+        let (n, m, types) = (self.n_operators(), self.n_streams(), self.seconds.columns());
+        each!(length, self, n; order joins out_start out_end input_rate output_rate parallelism);
+        each!(length, self, n + 1; port_start in_start);
+        each!(indices, self, n; order sources);
+        each!(indices, self, m + 1; out_start out_end);
         rising("port_start", &self.port_start, usize::MAX)?;
         rising("in_start", &self.in_start, m)?;
-        indices("out_start", &self.out_start, m + 1)?;
-        indices("out_end", &self.out_end, m + 1)?;
-        let columns = [
-            ("input_rate", &self.input_rate),
-            ("output_rate", &self.output_rate),
-            ("parallelism", &self.parallelism),
-        ];
-        for (name, column) in columns {
-            length(name, column.len(), n)?;
-        }
         if !self.max_rate.is_empty() {
-            length("max_rate", self.max_rate.len(), n)?;
+            length("max_rate", &self.max_rate, n)?;
         }
-        for (name, table) in
-            [("seconds", &self.seconds), ("load", &self.load), ("core_load", &self.core_load)]
-        {
-            shape(name, table, n, types)?;
-        }
-        let rows = self.constant.rows();
-        if rows > 0 {
+        each!(shape, self, n, types; seconds load core_load);
+        if self.has_constants() {
             shape("constant", &self.constant, n, types)?;
         }
-        shape("core_constant", &self.core_constant, rows, types)?;
+        shape("core_constant", &self.core_constant, self.constant.rows(), types)?;
         shape("windows", &self.windows, self.windows.rows(), 6)?;
-        let windowed =
-            |row: usize| self.windows[(row, 0)] >= 0.0 && self.windows[(row, 0)] < n as f64;
-        if !(0..self.windows.rows()).all(windowed) {
-            return Err("windows: no such operator".into());
+        each!(not_negative, self; rate input_rate output_rate parallelism max_rate seconds load
+            core_load constant core_constant windows);
+        let is_there = |row: usize| self.windows[(row, 0)] < n as f64;
+        if (0..self.windows.rows()).all(is_there) {
+            Ok(())
+        } else {
+            Err("windows: no such operator".into())
         }
-        let columns = [
-            ("rate", &self.rate[..]),
-            ("input_rate", &self.input_rate),
-            ("output_rate", &self.output_rate),
-            ("parallelism", &self.parallelism),
-            ("max_rate", &self.max_rate),
-            ("seconds", self.seconds.cells()),
-            ("load", self.load.cells()),
-            ("core_load", self.core_load.cells()),
-            ("constant", self.constant.cells()),
-            ("core_constant", self.core_constant.cells()),
-            ("windows", self.windows.cells()),
-        ];
-        columns.into_iter().try_for_each(|(name, column)| not_negative(name, column))
     }
 
-    fn check_streams(&self) -> Result<(), String> {
+    fn check_streams(&self) -> Result<(), Wrong> {
         let (n, m) = (self.n_operators(), self.n_streams());
-        let columns = [
-            ("source", &self.source, n),
-            ("target", &self.target, n),
-            ("port", &self.port, self.port_start[n] as usize),
-            ("stream_index", &self.stream_index, m),
-            ("in_streams", &self.in_streams, m),
-        ];
-        for (name, column, end) in columns {
-            length(name, column.len(), m)?;
-            indices(name, column, end)?;
-        }
-        let columns = [
-            ("selectivity", &self.selectivity),
-            ("payload", &self.payload),
-            ("tuples", &self.tuples),
-            ("intake", &self.intake),
-            ("traffic", &self.traffic),
-        ];
-        for (name, column) in columns {
-            length(name, column.len(), m)?;
-            not_negative(name, column)?;
-        }
+        each!(length, self, m; source target port stream_index in_streams selectivity payload tuples
+            intake traffic);
+        each!(indices, self, n; source target);
+        each!(indices, self, m; stream_index in_streams);
+        indices("port", &self.port, self.port_start[n] as usize)?;
+        each!(not_negative, self; selectivity payload tuples intake traffic);
         Ok(())
     }
 }
 
 impl Platform {
     /// Check lengths and numbers for `d` devices.
-    pub(crate) fn check(&self, d: usize) -> Result<(), String> {
-        let columns = [
-            ("cores", &self.cores),
-            ("free_cores", &self.free_cores),
-            ("egress", &self.egress),
-            ("ingress", &self.ingress),
-        ];
-        for (name, column) in columns {
-            length(name, column.len(), d)?;
-            not_negative(name, column)?;
-        }
-        for (name, table) in
-            [("seconds_per_byte", &self.seconds_per_byte), ("latency", &self.latency)]
-        {
-            shape(name, table, d, d)?;
-            not_negative(name, table.cells())?;
-        }
-        let columns = [
-            ("overhead", self.overhead),
-            ("overhead_per_byte", self.overhead_per_byte),
-            ("gap", self.gap),
-        ];
-        columns.into_iter().try_for_each(|(name, value)| not_negative(name, &[value]))
-    }
-}
-
-pub(crate) fn length(name: &str, found: usize, wanted: usize) -> Result<(), String> {
-    if found == wanted { Ok(()) } else { Err(format!("{name} has {found} elements, not {wanted}")) }
-}
-
-pub(crate) fn shape(name: &str, table: &Table, rows: usize, columns: usize) -> Result<(), String> {
-    if (table.rows(), table.columns()) == (rows, columns) {
-        return Ok(());
-    }
-    Err(format!("{name} is {} × {}, not {rows} × {columns}", table.rows(), table.columns()))
-}
-
-pub(crate) fn indices(name: &str, column: &[Id], end: usize) -> Result<(), String> {
-    if column.iter().fold(true, |fine, &index| fine & ((index as usize) < end)) {
-        return Ok(()); // by vector instructions
-    }
-    match column.iter().find(|&&index| index as usize >= end) {
-        Some(index) => Err(format!("{name}: {index} is not below {end}")),
-        None => Ok(()),
-    }
-}
-
-pub(crate) fn rising(name: &str, column: &[Id], end: usize) -> Result<(), String> {
-    let last = column.last().is_none_or(|&last| last as usize <= end);
-    if last && column.first() == Some(&0) && column.is_sorted() {
-        return Ok(());
-    }
-    Err(format!("{name} does not rise from 0 to {end} at most"))
-}
-
-/// Whether a column names every index below its length once.
-pub(crate) fn permutation(name: &str, column: &[Id]) -> Result<(), String> {
-    let mut is_found = vec![false; column.len()];
-    indices(name, column, column.len())?;
-    match column.iter().find(|&&index| std::mem::replace(&mut is_found[index as usize], true)) {
-        Some(index) => Err(format!("{name} names {index} twice")),
-        None => Ok(()),
-    }
-}
-
-pub(crate) fn not_negative(name: &str, column: &[f64]) -> Result<(), String> {
-    if column.iter().fold(true, |fine, &value| fine & (value >= 0.0)) {
-        return Ok(()); // by vector instructions
-    }
-    match column.iter().find(|&&value| value.is_nan() || value < 0.0) {
-        Some(value) => Err(format!("{name}: {value} is not a number of at least 0")),
-        None => Ok(()),
+    pub fn check(&self, d: usize) -> Result<(), Wrong> {
+        each!(length, self, d; cores free_cores egress ingress);
+        each!(shape, self, d, d; seconds_per_byte latency);
+        each!(not_negative, self; cores free_cores egress ingress seconds_per_byte latency);
+        not_negative("overhead or gap", [self.overhead, self.overhead_per_byte, self.gap])
     }
 }

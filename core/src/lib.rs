@@ -3,7 +3,7 @@
 //! A module is named after the room of the Python package that calls it, and knows no Python.
 //! `python` is the thin layer between both, with a file of the same name for each of them.
 //!
-//! - `arithmetic`, `table`: maxima of numbers, and tables with rows of equal length.
+//! - `arithmetic`, `table`, `check`: maxima of numbers, tables, and checks of both.
 //! - `instance`: one placement problem, checked once.
 //! - `flow`, `topology`, `sources`: order, adjacency and rates of a graph.
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
@@ -20,6 +20,7 @@
 pub mod anneal;
 pub mod arithmetic;
 pub mod canonical;
+pub mod check;
 pub mod coarsening;
 pub mod engine;
 pub mod equation;

@@ -1,6 +1,7 @@
 //! Rivals: units that must not share a device.
 
-use crate::instance::{Id, indices, length, rising};
+use crate::check::{Wrong, indices, length, rising};
+use crate::instance::Id;
 
 /// Rivals of every unit, or nothing if no unit has any.
 #[derive(Clone, Debug, Default)]
@@ -11,22 +12,19 @@ pub struct Rivals {
 
 impl Rivals {
     /// Those of unit u are `rivals[start[u]..start[u + 1]]`.
-    ///
-    /// # Errors
-    /// Which column is wrong for `n` units.
-    pub fn new(start: Vec<Id>, rivals: Vec<Id>, n: usize) -> Result<Self, String> {
-        if start.is_empty() {
-            return Ok(Self::default());
-        }
-        length("rival_start", start.len(), n + 1)?;
-        rising("rival_start", &start, rivals.len())?;
-        indices("rivals", &rivals, n)?;
-        Ok(Self { start, rivals })
+    #[must_use]
+    pub fn new(start: Vec<Id>, rivals: Vec<Id>) -> Self {
+        Self { start, rivals }
     }
 
-    /// Rivals of columns that fit; see `new`.
-    pub(crate) fn of_columns(start: Vec<Id>, rivals: Vec<Id>) -> Self {
-        Self { start, rivals }
+    /// Check lengths and indices for `n` units.
+    pub fn check(&self, n: usize) -> Result<(), Wrong> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        length("rival_start", &self.start, n + 1)?;
+        rising("rival_start", &self.start, self.rivals.len())?;
+        indices("rivals", &self.rivals, n)
     }
 
     /// The columns `start` and `rivals`.

@@ -77,6 +77,12 @@ impl<T: Copy> Table<T> {
     }
 }
 
+impl<T> AsRef<[T]> for Table<T> {
+    fn as_ref(&self) -> &[T] {
+        &self.cells
+    }
+}
+
 impl<T> Index<(usize, usize)> for Table<T> {
     type Output = T;
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 /// Nanoseconds of work between two looks at the clock.
 const BETWEEN_LOOKS: usize = 100_000;
 /// Seconds between two questions whether the search is interrupted.
-pub const BETWEEN_QUESTIONS: f64 = 0.05;
+const BETWEEN_QUESTIONS: f64 = 0.05;
 
 /// Seconds since any moment, for a clock that is not the usual one.
 pub type Clock<'a> = Box<dyn FnMut() -> f64 + 'a>;

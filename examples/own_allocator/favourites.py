@@ -62,7 +62,7 @@ class Favourites:
             loss = loss - (advantage * log_p[torch.from_numpy(drawn)].sum(1)).mean()
             rewarded += float(rewards.mean())
             self.best[row] = max(self.best[row], float(rewards.max()))
-        return loss, StepReport(len(rows), rewarded, float(self.best[rows].sum()), 0.0)
+        return loss, StepReport(len(rows), rewarded, float(self.best[rows].sum()), 0.0, len(rows))
 
     def validate(self, rows: Selection = ALL) -> NDArray[np.float64]:
         """Rewards of what would be placed on some of the problems held out."""

@@ -291,10 +291,10 @@ class Pass:
     def __new__(cls, one_pass: Any) -> Pass:
         """Copy the columns of a `streamsim.passes.Pass`; ValueError if they do not fit."""
 
-def levels(problem: Problem) -> Ints:
+def levels(n: int, source: Ints, target: Ints) -> Ints:
     """Level of each operator: most streams on a path to it from an operator without inputs."""
 
-def longest_to_end(one_pass: Pass, work: Floats, latency: float, seconds_per_byte: float) -> Floats:
+def longest_to_end(one_pass: Any, work: Floats, latency: float, seconds_per_byte: float) -> Floats:
     """Longest way from each operator to an end, by work [N] and transfers over one link."""
 
 def makespans(
@@ -306,6 +306,14 @@ def makespans(
     send_factors: Floats,
 ) -> Floats:
     """Makespan of one pass under each placement [B, N]; other arrays have 1 or B rows."""
+
+def operator_times(
+    one_pass: Pass, placements: Ints, rules: Any, priority: Floats
+) -> tuple[Floats, Floats, Ints]:
+    """Start, finish and producer of the last input [B, N] under each placement [B, N].
+
+    The producer is -1 without inputs. ValueError if operators wait for ever.
+    """
 
 def pass_bounds(one_pass: Pass, may: Bools, total: Floats) -> tuple[float, float]:
     """Lower bounds of the makespan: of the longest path, and of the ``total`` [C] work."""
@@ -429,22 +437,20 @@ def level_entries(
 # packing
 
 def anneal_machines(
-    packing: Any, kinds: Ints, rows: Ints, seed: int, steps: int, stop: Callable[[], bool]
+    packing: Any, kinds: Ints, rows: Ints, seed: int, steps: int, remaining: Remaining
 ) -> tuple[Ints, float]:
     """Contents [D, N] with the least excess found in so many steps, and their excess."""
 
 def deal_subtasks(packing: Any, kinds: Ints) -> Ints:
     """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
 
-def first_fit_machines(
-    packing: Any, kinds: Ints, stop: Callable[[], bool] | None
-) -> tuple[Ints, Ints] | None:
-    """Fill machines in turn; contents [D, N] and unplaced subtasks [N], or None on ``stop``."""
+def first_fit_machines(packing: Any, kinds: Ints, remaining: Remaining) -> tuple[Ints, Ints] | None:
+    """Fill machines in turn; contents [D, N] and unplaced subtasks [N], or None without time."""
 
 def force_subtasks(
-    packing: Any, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]
+    packing: Any, kinds: Ints, rows: Ints, left: Ints, remaining: Remaining
 ) -> tuple[Ints, Ints]:
-    """Place the remaining subtasks where they exceed resources least, until ``stop``."""
+    """Place the remaining subtasks where they exceed resources least, while there is time."""
 
 def machine_uses(packing: Any, kinds: Ints, rows: Ints) -> Floats:
     """Use of every resource of every machine, as shares of capacity, [D, 6]."""

@@ -8,7 +8,7 @@ from typing import Any
 from streamplace.errors import MissingPackageError
 from streamplace.model.message_text import shown
 
-LEARNING = ("torch", "torch_geometric", "numba", "llvmlite")
+LEARNING = ("torch", "torch_geometric")
 """Packages of the extras ``learn`` and ``torch-geometric``."""
 
 

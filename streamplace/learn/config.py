@@ -80,7 +80,7 @@ class MemoryConfig(ConstructiveConfig):
     exploration: float = Field(default=256.0, ge=0, le=1e5)
     # decay of the number of random samples, per epoch
     exploration_decay: float = Field(default=0.1, ge=0, le=100)
-    # first epochs in which the best placement known is imitated, and nothing is drawn
+    # first epochs, in which what the search found is imitated and nothing is drawn
     imitation: int = Field(default=0, ge=0, le=1_000_000)
     # number of problems that are made anew in every epoch after these, instead of the given ones,
     # on topologies of theirs; 0: none

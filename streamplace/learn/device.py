@@ -26,6 +26,11 @@ def named_device(name: str) -> torch.device:
     return device
 
 
+def device_words(device: torch.device) -> str:
+    """Name of a device for people, such as that of a GPU."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether an error of torch says that memory of a device is full."""
     return any(words in str(error) for words in OUT_OF_MEMORY)

@@ -27,6 +27,7 @@ class Epoch:
     gradient: float  # norm of a step's gradient before clipping
     learning_rate: float  # of the last step
     validation: float | None  # mean reward on held-out problems, None without any
+    evaluations: int  # placements that were rewarded
     seconds: float
 
     @property

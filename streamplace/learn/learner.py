@@ -23,7 +23,7 @@ class StepReport:
 
     Examples
     --------
-    >>> (StepReport(2, 1.0, 1.5, 0.2) + StepReport(1, 0.5, 0.5, 0.1)).mean.reward
+    >>> (StepReport(2, 1.0, 1.5, 0.2, 8) + StepReport(1, 0.5, 0.5, 0.1, 4)).mean.reward
     0.5
     """
 
@@ -31,6 +31,7 @@ class StepReport:
     reward: float  # mean reward of a problem's on-policy samples, summed over problems
     best: float  # best reward of a problem so far, summed over problems
     entropy: float  # mean entropy of a problem's decisions in nats, summed over problems
+    evaluations: int  # placements that were rewarded
 
     def __add__(self, other: "StepReport") -> "StepReport":
         return StepReport(
@@ -38,13 +39,14 @@ class StepReport:
             self.reward + other.reward,
             self.best + other.best,
             self.entropy + other.entropy,
+            self.evaluations + other.evaluations,
         )
 
     @property
     def mean(self) -> "StepReport":
         """Report with all sums divided by the number of problems."""
         n = max(self.problems, 1)
-        return StepReport(1, self.reward / n, self.best / n, self.entropy / n)
+        return StepReport(1, self.reward / n, self.best / n, self.entropy / n, self.evaluations)
 
 
 class Learner(Protocol):

@@ -16,7 +16,7 @@ from streamplace.io.files import write_text
 from streamplace.io.weights import Weights, write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.device import is_out_of_memory
+from streamplace.learn.device import device_words, is_out_of_memory
 from streamplace.learn.history import BEST, Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
@@ -113,7 +113,7 @@ class TrainingLoop:
         start = time.perf_counter()
         number = len(self.history.epochs)
         config = self.config
-        report = StepReport(0, 0.0, 0.0, 0.0)
+        report = StepReport(0, 0.0, 0.0, 0.0, 0)
         loss = norm = rate = 0.0
         sizes, steps = self.learner.sizes(number), self._n_steps(number)
         for step, rows in enumerate(batches(sizes, config.batch, self._seed, number)):
@@ -133,6 +133,7 @@ class TrainingLoop:
             gradient=norm / steps,
             learning_rate=rate,
             validation=float(values.mean()) if len(values) else None,
+            evaluations=report.evaluations,
             seconds=time.perf_counter() - start,
         )
         if self.history.add(done, values):
@@ -208,5 +209,13 @@ class TrainingLoop:
         return {
             "model": self._settings["model"],
             **self.learner.spec(),
-            "training": {**self._origin, "epochs": len(history.epochs), "validation": score},
+            "training": {
+                **self._origin,
+                "epochs": len(history.epochs),
+                "steps": sum(map(self._n_steps, range(len(history.epochs)))),
+                "evaluations": sum(epoch.evaluations for epoch in history.epochs),
+                "seconds": round(sum(epoch.seconds for epoch in history.epochs), 1),
+                "device": device_words(next(self.learner.module.parameters()).device),
+                "validation": score,
+            },
         }

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamplace.errors import OptionError
 from streamplace.io.extras import importing
-from streamplace.learn.improver import CHUNK, Improver, episode_chunks
+from streamplace.learn.improver import CHUNK, Improver
 from streamplace.learn.registry import MODELS, Allocator, LearnedModel
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, random_placements
@@ -24,8 +24,8 @@ from streamplace.placers.stopwatch import now, starting_up
 RANDOM = "random"
 BEGINNING = 0.5
 """Share of the budget for the placer whose placement an episode starts from."""
-LEAST = 200_000
-"""Pairs of tasks and devices to examine even if the clock is over: a tenth of a second."""
+LEAST = 100_000
+"""Pairs of tasks and devices to examine even if the clock is over: some tenths of a second."""
 
 
 def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
@@ -98,7 +98,7 @@ def placer_that_improves(model: LearnedModel, read: Callable[[Path], Improver]) 
         from streamplace.learn.model_weights import shipped
 
         with starting_up(), importing("learn"):
-            improver = read(Path(weights) if weights else shipped(model.name))
+            improve = read(Path(weights) if weights else shipped(model.name))
         rng, meter = np.random.default_rng(seed), Meter(budget, _least_steps(problem))
         best = Incumbent[Placement](objective.better, meter)
 
@@ -109,9 +109,9 @@ def placer_that_improves(model: LearnedModel, read: Callable[[Path], Improver]) 
         for placement in _beginnings(problem, objective, start, rng, meter):
             if best.empty or meter.chunk(1):
                 take(placement, objective.value(problem, placement))
-        agent, chunk = improver(problem), min(CHUNK, _least_steps(problem))
+        chunk = min(CHUNK, _least_steps(problem))
         while meter.chunk(1):
-            for steps in episode_chunks(agent, best.solution.index, rng, agent.length, chunk):
+            for steps in improve(problem, best.solution.index, rng, chunk):
                 rows = steps[: meter.chunk(len(steps))]
                 values = objective.evaluate(problem, rows) if len(rows) else np.empty(0)
                 for row, value in zip(rows, values, strict=True):

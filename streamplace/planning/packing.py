@@ -18,6 +18,7 @@ import numpy as np
 from streamsim import _core
 
 from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.placers.meter import ENDLESS, Remaining
 from streamplace.planning.demand import Demand, connected, shares_of, slot_groups
 from streamplace.planning.offers import Catalogue
 
@@ -150,30 +151,30 @@ def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
 
 
 def anneal(
-    packing: Packing, kinds: Ints, rows: Ints, seed: int, steps: int, stop: Callable[[], bool]
+    packing: Packing, kinds: Ints, rows: Ints, seed: int, steps: int, remaining: Remaining
 ) -> tuple[Ints, float]:
-    """Return the contents [D, N] with the least excess found until ``stop``, and their excess."""
-    return _core.anneal_machines(packing, kinds, rows, seed % 2**64, steps, stop)
+    """Return the contents [D, N] with the least excess found, and their excess."""
+    return _core.anneal_machines(packing, kinds, rows, seed % 2**64, steps, remaining)
 
 
 def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
     """Fill machines of these types in turn; return contents [D, N] and unplaced subtasks [N]."""
-    filled = _core.first_fit_machines(packing, kinds, None)
+    filled = _core.first_fit_machines(packing, kinds, ENDLESS)
     assert filled is not None  # nothing stops it
     return filled
 
 
 def first_fit_until(
-    packing: Packing, kinds: Ints, stop: Callable[[], bool]
+    packing: Packing, kinds: Ints, remaining: Remaining
 ) -> tuple[Ints, Ints] | None:
-    """Return what first fit returns; None on ``stop``, unless it was true from the beginning."""
-    return _core.first_fit_machines(packing, kinds, None if stop() else stop)
+    """Machines by first fit; None if the time ends, unless there was none from the start."""
+    return _core.first_fit_machines(packing, kinds, remaining if remaining.seconds else ENDLESS)
 
 
-def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]) -> None:
-    """Place the remaining subtasks where they exceed resources least, until ``stop``."""
+def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints, remaining: Remaining) -> None:
+    """Place the remaining subtasks where they exceed resources least, while there is time."""
     if left.any():
-        rows[:], left[:] = _core.force_subtasks(packing, kinds, rows, left, stop)
+        rows[:], left[:] = _core.force_subtasks(packing, kinds, rows, left, remaining)
 
 
 def deal(packing: Packing, kinds: Ints) -> Ints:

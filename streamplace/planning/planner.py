@@ -23,7 +23,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.units import digits, floor_digits, format_bytes
-from streamplace.placers.meter import Meter
+from streamplace.placers.meter import Meter, Remaining
 from streamplace.placers.stopwatch import now
 from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.cuts import MARGIN, ResourceNeed, item_cuts, resource_needs
@@ -228,20 +228,20 @@ def _cheapest(
     rate, so that it cannot name the rate that is refused.
     """
     share = SEARCH_SHARE if problem.cluster is None else 1.0
-    is_late, is_in_vain = _ended(meter, share * CHEAPEST_SHARE), _ended(meter, IN_VAIN_SHARE)
+    whole, in_vain = _part(meter, share * CHEAPEST_SHARE), _part(meter, IN_VAIN_SHARE)
 
-    def stop() -> bool:
-        return is_late() or (search.best is None and is_in_vain())
+    def remaining() -> Remaining:
+        return in_vain() if search.best is None else whole()
 
     moves = None if meter.evaluations is None else int(share * meter.evaluations)
     most_streams = inf
     if known is not None and meter.seconds is not None:
         most_streams = float(streams_between(problem.demand, known.parallelism))
-    search = PlanSearch(problem, stop, moves, most_streams)
+    search = PlanSearch(problem, remaining, moves, most_streams)
     cheapest, is_over = search.run(bound), search.is_over
     cost, unit = search.cost, Prices.of(problem.catalogue).unit
     if is_small(problem) and (cost is None or cost * unit > bound.value):
-        cheaper, raised = Enumeration(problem, acceptor(problem), stop).run(bound, cost)
+        cheaper, raised = Enumeration(problem, acceptor(problem), search.is_late).run(bound, cost)
         if raised is None:
             return _Cheapest(None, None, is_over)
         search.offer(cheaper)
@@ -284,15 +284,21 @@ def _with_fewer_machines(
         packed = smaller
 
 
+def _part(meter: Meter, share: float) -> Callable[[], Remaining]:
+    """Return a function that tells what remains of a share of the time budget."""
+    rest = (1 - share) * (meter.seconds or 0.0)
+
+    def remaining() -> Remaining:
+        left = meter.remaining
+        return left if left.seconds is None else left._replace(seconds=max(0, left.seconds - rest))
+
+    return remaining
+
+
 def _ended(meter: Meter, share: float) -> Callable[[], bool]:
     """Return a function that tells whether a share of the time budget is used up."""
-    at_first = meter.seconds
-
-    def ended() -> bool:
-        now = meter.seconds
-        return now is not None and at_first is not None and now <= (1 - share) * at_first
-
-    return ended
+    remaining = _part(meter, share)
+    return lambda: remaining().seconds == 0
 
 
 def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) -> PlanResult:

@@ -228,7 +228,7 @@ def packed_at(
     numbers = counts or _several(problem)
     if numbers is None:
         return None
-    search = PlanSearch(problem, lambda: meter.seconds == 0, meter.evaluations)
+    search = PlanSearch(problem, lambda: meter.remaining, meter.evaluations)
     packed = search.pack(numbers, PROBE_STEPS)
     meter.spend(search.moves)
     return None if packed is None else without_idle(packed, problem.catalogue)

@@ -17,6 +17,7 @@ from math import inf
 import numpy as np
 
 from streamplace.model.arrays import Bools, Ints
+from streamplace.placers.meter import Remaining
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import cheapest_counts
 from streamplace.planning.demand import Demand
@@ -62,21 +63,23 @@ HIGHEST_RATE, RATE_PROBES = 1.5, 6
 class PlanSearch:
     """A search for the cheapest machines that carry the rate of a problem.
 
-    It ends with the best plan so far on ``stop`` or after ``most_moves`` of all runs together. It
-    tries no more than ``most_streams`` between subtasks, as checking a plan takes time for each.
+    It ends with the best plan so far when no time is ``remaining`` or after ``most_moves`` of all
+    runs together. It tries no more than ``most_streams`` between subtasks, as checking a plan takes
+    time for each.
     """
 
     def __init__(
         self,
         problem: PlanProblem,
-        stop: Callable[[], bool],
+        remaining: Callable[[], Remaining],
         most_moves: int | None,
         most_streams: float = inf,
     ) -> None:
         self._problem = problem
         self._demand, self._catalogue = problem.demand, problem.catalogue
         self._seed = problem.settings.seed
-        self._is_late, self._most_moves, self._most_streams = stop, most_moves, most_streams
+        self._remaining, self._most_moves = remaining, most_moves
+        self._most_streams = most_streams
         self.moves = 0  # so far
         self._accept = acceptor(problem)
         self._prices = Prices.of(problem.catalogue)
@@ -87,12 +90,16 @@ class PlanSearch:
         """Cost of the best machines so far, in units of the prices."""
         return None if self.best is None else self._cost(self.best)
 
+    def is_late(self) -> bool:
+        """Whether the time is used up."""
+        return self._remaining().seconds == 0
+
     def run(self, bound: CostBound) -> PackedMachines | None:
         """Search until the bound is reached, or the rounds or the time are over."""
         goal = self._prices.cost(bound.counts)
         most = min(MOST_AT_FIRST, self._most_streams)
         known = self._demand, self._catalogue
-        self.offer(first_fit_machines(*known, self._is_late, self._accept, most))
+        self.offer(first_fit_machines(*known, self.is_late, self._accept, most))
         for level in range(ROUNDS):
             for counts in self._candidates(bound, goal):
                 if self.is_over or (self.cost is not None and self.cost <= goal):
@@ -108,16 +115,16 @@ class PlanSearch:
             if streams_between(self._demand, vector) > self._most_streams:
                 continue
             packing = packing_of(self._demand, self._catalogue, vector)
-            filled = first_fit_until(packing, kinds, self._is_late)
+            filled = first_fit_until(packing, kinds, self._remaining())
             if filled is None:
                 return None
             rows, unplaced = filled
-            force(packing, kinds, rows, unplaced, self._is_late)
+            force(packing, kinds, rows, unplaced, self._remaining())
             if unplaced.any():
                 return None
             for start in (rows, deal(packing, kinds)):
                 packed = self.annealed(packing, kinds, start, steps)
-                if packed is not None or self._is_late():
+                if packed is not None or self.is_late():
                     return packed  # without moves, first fit alone is tried
         return None
 
@@ -128,7 +135,7 @@ class PlanSearch:
         if self._most_moves is not None:
             steps = min(steps, self._most_moves - self.moves)
         self.moves += steps
-        rows, excess = anneal(packing, kinds, rows, self._seed, steps, self._is_late)
+        rows, excess = anneal(packing, kinds, rows, self._seed, steps, self._remaining())
         if excess > 0:
             return None
         return self._accept(PackedMachines(kinds, packing.parallelism, rows))
@@ -136,7 +143,7 @@ class PlanSearch:
     @property
     def is_over(self) -> bool:
         """Whether the moves or the time are used up."""
-        return self.moves == self._most_moves or self._is_late()
+        return self.moves == self._most_moves or self.is_late()
 
     def offer(self, packed: PackedMachines | None) -> bool:
         """Keep a plan if it is cheaper than the best so far; return whether it is."""
@@ -213,7 +220,7 @@ class PlanSearch:
             kinds, rows = np.delete(kinds, machine), np.delete(rows, machine, axis=0)
             if not len(kinds):
                 return None
-            force(packing, kinds, rows, unplaced, self._is_late)
+            force(packing, kinds, rows, unplaced, self._remaining())
         return None if self.is_over else self.annealed(packing, kinds, rows, steps)
 
     def with_fewer_subtasks(

@@ -56,7 +56,7 @@ def checkpoints(name):
             if step:
                 sum(p.sum() for p in begun.module.parameters()).backward()
                 adam.step()
-                epoch = Epoch(1, 0.5, 0.6, 0.1, 0.2, 0.3, 1e-3, 0.5, 1.0)
+                epoch = Epoch(1, 0.5, 0.6, 0.1, 0.2, 0.3, 1e-3, 0.5, 9, 1.0)
                 history.add(epoch, history.values)
             description = {"model": name, **begun.spec(), "training": {"seed": 0}}
             checkpoint = capture(begun, adam, history, {"seed": 0}, description)

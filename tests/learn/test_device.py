@@ -74,7 +74,9 @@ def test_devices_are_found_by_name():
 
 
 @pytest.mark.parametrize("model", ["dream", "encdec"])
-@pytest.mark.parametrize("changes", [{}, {"imitation": 1}, {"fresh": 9, "devices": 64}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"imitation": 1, "searched": 1}, {"fresh": 9, "devices": 64}], ids=str
+)
 def test_a_step_stays_on_the_device_of_the_policy(model, changes, monkeypatch):
     """No tensor of another device takes part; no value is read to decide, nor for throughput."""
     from torch._subclasses.fake_tensor import FakeTensorMode

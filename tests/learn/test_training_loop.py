@@ -28,7 +28,7 @@ class TransposedGradients:
         weight = size * torch.randn(3, 2, generator=random).t()
         bias = None if self.steps else torch.ones(2)
         self.steps.append((weight, bias))
-        return Gradient(0.0, StepReport(2, 1.0, 1.0, 0.0), (weight, bias))
+        return Gradient(0.0, StepReport(2, 1.0, 1.0, 0.0, 2), (weight, bias))
 
     def values(self, parts):
         """Nothing is validated."""

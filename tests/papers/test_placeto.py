@@ -1,4 +1,4 @@
-"""Placeto: what it sees at every visit, and its two forms."""
+"""Placeto: what it sees at every visit, and its network."""
 
 from itertools import islice
 from typing import get_args
@@ -7,6 +7,11 @@ import giph_reference as literal
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from improving_episodes import (
+    check_episodes_side_by_side,
+    check_tensors_are_where_the_parameters_are,
+    seen,
+)
 from problems import PROBLEMS
 from seeded import seeded
 from strategies import problems
@@ -15,11 +20,9 @@ from streamsim.passes import GIPH, schedule
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS
-from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.placeto import Order
-from streamplace.papers.placeto.network import PlacetoPolicy
-from streamplace.papers.placeto.placing import N_OPERATOR
+from streamplace.papers.placeto.policy import OPERATOR_FEATURES, PlacetoPolicy
 
 pytestmark = pytest.mark.slow
 
@@ -32,22 +35,13 @@ ORDERS = get_args(Order)
 def policy(order="topological", devices=24):
     """A policy of the preset ``paper`` with random parameters."""
     paper = MODELS["placeto"].presets["paper"].model
-    found = PlacetoPolicy(paper.model_copy(update={"order": order, "devices": devices}))
-    seeded(found.module, 0.5, 0.25)
-    return found
-
-
-def toured(problem, of):
-    """One tour from a random placement, and the placements before each visit."""
-    rng = np.random.default_rng(5)
-    place, agent = random_placements(problem, 1, rng)[0], of.improver()(problem)
-    episode = agent.recorded(place, rng.random(agent.length))
-    return agent, episode, np.concatenate([place[None], episode.places[:-1]])
+    config = paper.model_copy(update={"order": order, "devices": devices})
+    return seeded(PlacetoPolicy(config), 0.5, 0.25)
 
 
 def log_probabilities(problem, of, nodes, v, may):
     """What the module's equations say of one visit, literally."""
-    tensors, streams = arrays_of(of.module), literal.ends(problem)
+    tensors, streams = arrays_of(of), literal.ends(problem)
     order = problem.graph.order.tolist()
     edges = {((u, 0), (w, 0), e): np.zeros(0) for e, (u, w) in enumerate(streams)}
     back = {(j, i, e): x for (i, j, e), x in edges.items()}
@@ -80,55 +74,59 @@ def downstream(problem, v, streams):
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_operator_is_visited_once_in_the_order(order):
     for problem in ALL:
-        _, episode, before = toured(problem, policy(order))
-        assert episode.record.current.tolist() == decision_order(problem, order).tolist()
+        visits = seen(policy(order), problem)
+        visited = [int(v) for _, v, _ in visits.inputs]
+        assert visited == decision_order(problem, order).tolist()
         unit = np.arange(problem.n_operators) if problem.rules is None else problem.rules.unit
-        for v, then, now in zip(episode.record.current, before, episode.places, strict=True):
+        for v, then, now in zip(visited, visits.places[:-1], visits.places[1:], strict=True):
             assert set(unit[then != now]) <= {unit[v]}
 
 
 @pytest.mark.parametrize("problem", ALL)
 def test_a_visit_sees_costs_bits_start_and_device(problem):
     """Costs and starts between -1 and 1, the device as a place of its own."""
-    _, episode, before = toured(problem, policy())
+    visits, n = seen(policy(), problem), problem.n_operators
     streams, size = literal.ends(problem), problem.one_pass.streams["size"]
-    n = problem.n_operators
     out = [[size[e] for e, (u, _) in enumerate(streams) if u == v] for v in range(n)]
-    for t, place in enumerate(before):
+    visited: list[int] = []
+    for place, (graph, current, _) in zip(visits.places[:-1], visits.inputs, strict=True):
         start = schedule(problem.one_pass, place, GIPH).start
-        visited, current = episode.record.current[:t], episode.record.current[t]
         plain = {
             v: np.array([literal.seconds(problem)[v].mean(), np.mean(out[v] or [0]), start[v]])
             for v in range(n)
         }
         for v, (cost, sent, begun) in literal.scaled(plain).items():
-            row = episode.record.nodes[t, v]
+            row = graph.nodes[:, v].numpy()
             wanted = [cost, sent, float(v in visited), float(v == current), begun]
-            assert row[:N_OPERATOR] == pytest.approx(wanted, abs=1e-4)
-            assert row[N_OPERATOR:].tolist() == [float(a == place[v]) for a in range(24)]
+            assert row[: len(OPERATOR_FEATURES)] == pytest.approx(wanted, abs=1e-4)
+            at = row[len(OPERATOR_FEATURES) :].tolist()
+            assert at == [float(a == place[v]) for a in range(24)]
+        visited.append(int(current))
 
 
 @pytest.mark.parametrize("problem", ALL)
 def test_choices_have_the_probabilities_of_the_equations(problem):
-    """Torch for all visits at once, numpy when it drew, and the equations agree."""
     of = policy()
-    agent, episode, _ = toured(problem, of)
-    chosen, entropy = (part.detach().numpy() for part in of.choices([(agent, episode)]))
-    for t in range(0, len(chosen), 5):
-        nodes, v = episode.record.nodes[t].astype(float), int(episode.record.current[t])
-        wanted = log_probabilities(problem, of, nodes, v, episode.record.open[t])
-        assert chosen[t] == pytest.approx(wanted[episode.record.chosen[t]], abs=1e-4)
-        some = wanted[episode.record.open[t]]
-        assert entropy[t] == pytest.approx(-(np.exp(some) * some).sum(), abs=1e-4)
-    likeliest = of.improver()(problem)
-    likeliest.begin(toured(problem, of)[2][0])
-    first = int(likeliest.steps(np.array([-1.0]))[0][episode.record.current[0]])
-    nodes, v = episode.record.nodes[0].astype(float), int(episode.record.current[0])
-    wanted = log_probabilities(problem, of, nodes, v, episode.record.open[0])
-    assert wanted[first] == pytest.approx(wanted.max(), abs=1e-4)
+    visits = seen(of, problem)
+    for t in range(0, len(visits.inputs), 5):
+        graph, v, _ = visits.inputs[t]
+        nodes, is_open = graph.nodes.T.numpy().astype(float), visits.is_open[t]
+        wanted = log_probabilities(problem, of, nodes, int(v), is_open)
+        assert visits.log_p[t] == pytest.approx(wanted[visits.actions[t]], abs=1e-4)
+        some = wanted[is_open]
+        assert visits.entropy[t] == pytest.approx(-(np.exp(some) * some).sum(), abs=1e-4)
 
 
 @settings(max_examples=25)
 @given(problem=problems(most=5))
 def test_all_placements_on_the_way_are_legal(problem):
-    assert problem.legal(toured(problem, policy())[1].places).all()
+    assert problem.legal(seen(policy(), problem).places).all()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_episodes_side_by_side_do_not_change_each_other(order):
+    check_episodes_side_by_side(policy(order), [*ALL, PAPER])
+
+
+def test_all_tensors_are_where_the_parameters_are():
+    check_tensors_are_where_the_parameters_are(policy(), PROBLEMS["constrained"])

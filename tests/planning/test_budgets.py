@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streamplace.io.graphs import read_graph
+from streamplace.placers.meter import ENDLESS, Remaining
 from streamplace.placers.registry import Budget
 from streamplace.planning import planner
 from streamplace.planning.deployment import _placed
@@ -42,7 +43,7 @@ def packing(machines):
 
 def test_first_fit_fills_the_same_machines_whether_it_may_be_stopped_or_not():
     packed, kinds = packing(MACHINES)
-    rows, left = first_fit_until(packed, kinds, lambda: False)
+    rows, left = first_fit_until(packed, kinds, ENDLESS)
     whole = first_fit(packed, kinds)
     assert (rows == whole[0]).all()
     assert (left == whole[1]).all()
@@ -52,15 +53,15 @@ def test_first_fit_ends_with_the_budget_unless_it_began_after_it():
     packed, kinds = packing(MACHINES)
     many = packed._replace(parallelism=np.full_like(packed.parallelism, 10**6))
     clock = count()
-    assert first_fit_until(many, kinds, lambda: next(clock) > 0) is None
-    assert first_fit_until(packed, kinds, lambda: True) is not None
+    assert first_fit_until(many, kinds, Remaining(0.5, None, lambda: float(next(clock)))) is None
+    assert first_fit_until(packed, kinds, Remaining(0.0)) is not None
 
 
 def test_a_search_tries_no_more_streams_than_it_is_told():
     own = problem()
-    free = PlanSearch(own, lambda: False, None).pack((0, 60), 1000)
+    free = PlanSearch(own, lambda: ENDLESS, None).pack((0, 60), 1000)
     streams = streams_between(own.demand, free.parallelism)
-    few = PlanSearch(own, lambda: False, None, streams - 1).pack((0, 60), 1000)
+    few = PlanSearch(own, lambda: ENDLESS, None, streams - 1).pack((0, 60), 1000)
     assert few is None or streams_between(own.demand, few.parallelism) < streams
 
 

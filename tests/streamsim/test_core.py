@@ -12,7 +12,7 @@ from core_calls import NEVER_CALLED, moves, record, spoiled
 from everything import OF_STREAMS, OF_TASKS, OTHERS, write_examples
 from problems import PROBLEMS
 from streamsim import _core, throughput
-from streamsim.passes import merged_order
+from streamsim.passes import merged_order, operator_times
 from streamsim.sources import leading_to
 
 from streamplace import read_problem
@@ -81,6 +81,7 @@ def use_everything():
     leading_to(problem.instance, np.ones(problem.n_operators, np.bool_))
     place = np.zeros(problem.n_operators, np.int32)
     merged_order(problem.one_pass, place, np.arange(problem.n_operators, dtype=np.float64))
+    operator_times(problem.one_pass, place[None])
     tasks = tasks_of(problem)
     for timed in (_core.start_times, _core.held_and_eager):
         timed(tasks.core, tasks.order, place)

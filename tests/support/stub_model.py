@@ -50,7 +50,9 @@ class Stub:
         errors = (self.module(x)[:, 0] + noise - y) ** 2
         reward = (1 / (1 + errors)).detach().double().numpy()
         self._best[rows] = np.maximum(self._best[rows], reward)
-        report = StepReport(len(rows), float(reward.sum()), float(self._best[rows].sum()), 0.0)
+        report = StepReport(
+            len(rows), float(reward.sum()), float(self._best[rows].sum()), 0.0, len(rows)
+        )
         return errors.sum(), report
 
     def validate(self, rows=ALL):

@@ -19,7 +19,9 @@ from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget
 
-SMALL = "[model]\nwidth = 16\nembedding = 4\nexploration = 8.0\n[training]\nbatch = 4\n"
+SMALL = (
+    "[model]\nwidth = 16\nembedding = 4\nexploration = 8.0\nimitation = 0\n[training]\nbatch = 4\n"
+)
 
 
 def tasks(seed, devices=3):

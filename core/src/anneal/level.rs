@@ -4,8 +4,9 @@
 //! types of devices. Columns have the meaning of `streamplace.model.coarsening.Level`.
 
 use crate::arithmetic::{largest, max};
+use crate::check::{Wrong, indices, length, rising, shape};
 use crate::equation::{egress_at, ingress_at, link_at, n_resources};
-use crate::instance::{Id, Platform, indices, length, rising, shape};
+use crate::instance::{Id, Platform};
 use crate::rivals::Rivals;
 use crate::table::Table;
 
@@ -19,6 +20,9 @@ pub struct Entry {
     pub taken: f64,
 }
 
+/// Tuples/s to and from the peer of an entry.
+pub type Tuples = (f64, f64);
+
 /// Units and the streams between them; whoever has a checked level may trust its indices.
 #[derive(Clone, Debug)]
 pub struct Level {
@@ -30,8 +34,8 @@ pub struct Level {
     pub start: Vec<Id>,
     /// [E]
     pub entries: Vec<Entry>,
-    /// [E] tuples/s to and from the peer; empty where they cost no more than their bytes
-    pub tuples: Vec<(f64, f64)>,
+    /// [E] or empty where tuples cost no more than their bytes
+    pub tuples: Vec<Tuples>,
     /// [U] row of `allowed`
     pub kind: Vec<Id>,
     /// [K, D]
@@ -153,32 +157,30 @@ impl Level {
     }
 
     /// Check lengths and indices.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Wrong> {
         let (n, d, types) = (self.n_units(), self.n_devices(), self.load.columns());
         if n == 0 || d == 0 {
-            return Err(format!("there are {n} units and {d} devices"));
+            return Err(format!("there are {n} units and {d} devices").into());
         }
         if self.per_core() {
             shape("core", &self.core, n, types)?;
         }
-        length("start", self.start.len(), n + 1)?;
+        length("start", &self.start, n + 1)?;
         rising("start", &self.start, self.entries.len())?;
         let peers: Vec<Id> = self.entries.iter().map(|entry| entry.peer).collect();
         indices("peer", &peers, n)?;
         if !self.tuples.is_empty() {
-            length("sent_tuples", self.tuples.len(), self.entries.len())?;
+            length("sent_tuples", &self.tuples, self.entries.len())?;
         }
-        length("kind", self.kind.len(), n)?;
+        length("kind", &self.kind, n)?;
         indices("kind", &self.kind, self.allowed.rows())?;
-        length("allowed", self.allowed.columns(), d)?;
+        shape("allowed", &self.allowed, self.allowed.rows(), d)?;
         indices("device_type", &self.device_type, types)?;
         if !self.memory.is_empty() {
-            length("memory", self.memory.len(), n)?;
-            length("room", self.room.len(), d)?;
+            length("memory", &self.memory, n)?;
+            length("room", &self.room, d)?;
         }
+        self.rivals.check(n)?;
         self.platform.check(d)
     }
 }

@@ -134,7 +134,7 @@ impl Annealing {
         loop {
             let over = done >= moves.min(stop) || self.best <= enough || watch.is_over(0);
             if over || self.best != noted {
-                notes.push(Note { seconds: watch.elapsed(), peak: self.best, proposals: done });
+                notes.push((watch.elapsed(), self.best, done));
                 noted = self.best;
             }
             if over {
@@ -329,7 +329,7 @@ impl Annealing {
             }
         }
         let is_moved = |rival| self.group.iter().any(|&(u, _)| u == rival);
-        units.flat_map(|u| tasks.rivals_of(u)).all(|&rival| {
+        units.flat_map(|u| tasks.rivals.of(u)).all(|&rival| {
             let rival = rival as usize;
             !is_moved(rival) && self.home(tasks, rival) != b
         })

@@ -61,13 +61,8 @@ pub struct Settings {
     pub sweep: bool,
 }
 
-/// The best peak after a number of proposals.
-#[derive(Clone, Copy, Debug)]
-pub struct Note {
-    pub seconds: f64,
-    pub peak: f64,
-    pub proposals: u64,
-}
+/// Seconds, and the best peak after them and after a number of proposals.
+pub type Note = (f64, f64, u64);
 
 /// A move under trial: its first units go from `a` to `b`, the others back.
 #[derive(Clone, Copy)]
@@ -175,8 +170,7 @@ impl Walk {
         loop {
             let over = done == proposals || self.best_peak <= enough || watch.is_over(0);
             if over || self.best_peak != noted {
-                let seconds = watch.elapsed();
-                notes.push(Note { seconds, peak: self.best_peak, proposals: done });
+                notes.push((watch.elapsed(), self.best_peak, done));
                 noted = self.best_peak;
             }
             if over {
@@ -652,7 +646,7 @@ mod tests {
         walk.run(&level, 50_000, 1.0, &mut Watch::endless(), &mut notes);
         assert_eq!(walk.best_peak(), 1.0);
         assert_eq!(level.peaks(&Table::new(walk.best().to_vec(), 1, 8)), [1.0]);
-        assert!(notes.last().is_some_and(|note| note.peak == 1.0 && note.proposals < 50_000));
+        assert!(notes.last().is_some_and(|note| note.1 == 1.0 && note.2 < 50_000));
     }
 
     #[test]

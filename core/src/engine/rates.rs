@@ -2,6 +2,7 @@
 
 use super::wiring::{sources, window_of, windows};
 use crate::arithmetic::max;
+use crate::check::{Wrong, shape};
 use crate::instance::Instance;
 use crate::table::Table;
 
@@ -38,21 +39,17 @@ pub fn source_equivalents(instance: &Instance) -> Vec<f64> {
 /// send buffers, links or panes still fill, operators downstream take in less than follows from
 /// the admitted tuples. For a window that is not linear, the emitted tuples are used instead, since
 /// its output for changing counts differs from its output for their mean.
-///
-/// # Errors
-/// What does not fit.
 pub fn drifts(
     instance: &Instance,
     admitted: &Table,
     taken: &Table,
     emitted: &Table,
-) -> Result<Table, String> {
+) -> Result<Table, Wrong> {
     let (n, runs, sources) = (instance.n_operators(), taken.rows(), sources(instance));
     let (window_of, windows) = (window_of(instance), windows(instance, 0.0)?);
-    let shapes = [(admitted, sources.len()), (taken, n), (emitted, windows.len())];
-    if shapes.iter().any(|(table, columns)| (table.rows(), table.columns()) != (runs, *columns)) {
-        return Err("tuples/s do not fit the problem, or each other".into());
-    }
+    shape("admitted", admitted, runs, sources.len())?;
+    shape("taken", taken, runs, n)?;
+    shape("emitted", emitted, runs, windows.len())?;
     let mut drift = Table::filled(0.0, runs, n);
     let mut arriving = vec![0.0; instance.port_start[n] as usize];
     for b in 0..runs {

@@ -1,5 +1,6 @@
 //! Wiring: what all placements of one problem share.
 
+use crate::check::{Wrong, length, shape};
 use crate::flow::window_output;
 use crate::instance::{Id, Instance};
 use crate::table::Table;
@@ -87,10 +88,7 @@ pub struct Wiring {
 
 impl Wiring {
     /// Wire an instance.
-    ///
-    /// # Errors
-    /// What cannot be simulated.
-    pub fn new(instance: &Instance, settings: Settings) -> Result<Self, String> {
+    pub fn new(instance: &Instance, settings: Settings) -> Result<Self, Wrong> {
         let (n, m) = (instance.n_operators(), instance.n_streams());
         let sources = sources(instance);
         settings.check(n, sources.len())?;
@@ -126,15 +124,13 @@ impl Wiring {
 }
 
 impl Settings {
-    fn check(&self, n: usize, sources: usize) -> Result<(), String> {
-        let slices = self.ticks.checked_mul(self.iterations);
-        let shape = (self.generated.rows(), Some(self.generated.columns()));
-        if shape != (sources, slices) || self.iterations == 0 {
-            return Err("generated: not a number for each source and slice".into());
+    fn check(&self, n: usize, sources: usize) -> Result<(), Wrong> {
+        if self.iterations == 0 {
+            return Err("a tick has no slice".into());
         }
-        if self.weights.len() != n {
-            return Err(format!("weights has {} elements, not {n}", self.weights.len()));
-        }
+        let slices = self.ticks.saturating_mul(self.iterations);
+        shape("generated", &self.generated, sources, slices)?;
+        length("weights", &self.weights, n)?;
         if !self.generated.cells().iter().all(|tuples| tuples.is_finite()) {
             return Err("generated: not finite".into());
         }
@@ -205,16 +201,13 @@ pub fn window_of(instance: &Instance) -> Vec<Option<Id>> {
 }
 
 /// Windows, none of which advances within a slice.
-///
-/// # Errors
-/// Which one does.
-pub fn windows(instance: &Instance, slice_seconds: f64) -> Result<Vec<Window>, String> {
+pub fn windows(instance: &Instance, slice_seconds: f64) -> Result<Vec<Window>, Wrong> {
     let mut first_pane: usize = 0;
     let rows = (0..instance.windows.rows()).map(|k| instance.windows.row(k));
     rows.map(|row| {
         let (size, advance) = (row[1], row[2]);
         if !(advance > 0.0 && advance >= slice_seconds * (1.0 - 1e-9)) {
-            return Err(format!("the window of operator {} advances within a slice", row[0]));
+            return Err(format!("the window of operator {} advances within a slice", row[0]).into());
         }
         let panes = ((size / advance + 1e-9).floor() as usize).max(1);
         let window = Window {

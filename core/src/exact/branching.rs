@@ -15,8 +15,9 @@
 
 use super::units::Units;
 use crate::arithmetic::{max, min};
+use crate::check::{Wrong, each, length};
 use crate::equation::{egress_at, ingress_at, link_at, n_resources, nic_load};
-use crate::instance::{Id, NONE, length};
+use crate::instance::{Id, NONE};
 use crate::table::Table;
 use crate::watch::Watch;
 
@@ -59,20 +60,13 @@ pub struct Limits {
 
 impl Limits {
     /// Check lengths.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self, units: &Units) -> Result<(), String> {
-        let (n, d) = (units.n_units(), units.n_devices());
-        length("full", self.full.len(), d)?;
-        length("power", self.power.len(), d)?;
-        length("work", self.work.len(), n)?;
-        length("rank", self.rank.len(), n)?;
-        let patterns = &self.patterns;
+    pub fn check(&self, units: &Units) -> Result<(), Wrong> {
+        let (n, patterns) = (units.n_units(), &self.patterns);
+        each!(length, self, units.n_devices(); full power);
+        each!(length, self, n; work rank);
         if !patterns.word.is_empty() {
-            length("the work of patterns", patterns.work.len(), patterns.word.len())?;
-            length("single", patterns.single.len(), n)?;
-            length("field", patterns.field.len(), n)?;
+            length("work of patterns", &patterns.work, patterns.word.len())?;
+            each!(length, patterns, n; single field);
         }
         Ok(())
     }

@@ -4,7 +4,8 @@
 //! a capacity. Columns have the meaning of `streamplace.placers.exact.units.Units`.
 
 use crate::arithmetic::{largest, max};
-use crate::instance::{Id, Platform, indices, length, rising, shape};
+use crate::check::{Wrong, each, indices, length, rising};
+use crate::instance::{Id, Platform};
 use crate::rivals::Rivals;
 use crate::table::Table;
 
@@ -88,34 +89,33 @@ impl Units {
             return true;
         }
         let others = place.iter().enumerate().filter(|&(v, &at)| at as usize == d && v != u);
-        let used = others.fold(self.memory[u], |used, (v, _)| used + self.memory[v]);
+        self.fits(others.fold(self.memory[u], |used, (v, _)| used + self.memory[v]), d)
+    }
+
+    /// Whether device `d` has so much memory, which is limited.
+    #[inline]
+    #[must_use]
+    pub fn fits(&self, used: f64, d: usize) -> bool {
         used <= self.room[d] * (1.0 + SLACK)
     }
 
     /// Check lengths and indices.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Wrong> {
         let (n, d, m) = (self.n_units(), self.n_devices(), self.source.len());
         if n == 0 || d == 0 {
-            return Err(format!("there are {n} units and {d} devices"));
+            return Err(format!("there are {n} units and {d} devices").into());
         }
-        shape("load", &self.load, n, d)?;
-        shape("core", &self.core, n, d)?;
-        for (name, column) in [("source", &self.source), ("target", &self.target)] {
-            length(name, column.len(), m)?;
-            indices(name, column, n)?;
-        }
-        length("traffic", self.traffic.len(), m)?;
-        length("tuples", self.tuples.len(), m)?;
-        length("start", self.start.len(), n + 1)?;
+        each!(shape, self, n, d; load core);
+        each!(length, self, m; source target traffic tuples);
+        each!(indices, self, n; source target);
+        length("start", &self.start, n + 1)?;
         rising("start", &self.start, self.around.len())?;
         indices("around", &self.around, m)?;
         if !self.memory.is_empty() {
-            length("memory", self.memory.len(), n)?;
-            length("room", self.room.len(), d)?;
+            length("memory", &self.memory, n)?;
+            length("room", &self.room, d)?;
         }
+        self.rivals.check(n)?;
         self.platform.check(d)
     }
 }

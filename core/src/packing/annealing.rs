@@ -5,6 +5,7 @@ use crate::arithmetic::min;
 use crate::instance::Id;
 use crate::random::Xorshift;
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// Temperatures at the start and at the end, in units of excess.
 const HOT: f64 = 0.05;
@@ -15,31 +16,31 @@ const SWAPS: f64 = 0.4;
 const BUNDLES: f64 = 0.5;
 /// Share of the moves that start at an overloaded machine.
 const EXCEEDED: f64 = 0.7;
-/// Cells of contents that moves touch between two calls of `stop`, about a fifth of a millisecond.
-const POLL_CELLS: usize = 200_000;
+/// Cells of contents that moves touch even if no time is left, in a fifth of a millisecond.
+const LEAST_CELLS: usize = 200_000;
 
-/// Contents [D, N] with the least excess found in so many steps or until `stop`, and their excess.
-///
-/// # Errors
-/// Those of `stop`.
-pub fn anneal<E>(
+/// Contents [D, N] with the least excess found in so many steps or until the watch ends the search,
+/// and their excess.
+#[must_use]
+pub fn anneal(
     packing: &Packing,
     kinds: &[Id],
     mut rows: Table<u32>,
     random: &mut Xorshift,
     steps: usize,
-    mut stop: impl FnMut() -> Result<bool, E>,
-) -> Result<(Table<u32>, f64), E> {
+    watch: &mut Watch,
+) -> (Table<u32>, f64) {
     let d = kinds.len();
     let excess = |rows: &Table<u32>, m: usize| packing.excess(kinds[m] as usize, rows.row(m));
     let mut over: Vec<f64> = (0..d).map(|m| excess(&rows, m)).collect();
     let mut total = sum(&over);
     let (mut best, mut best_rows) = (min(f64::INFINITY, total), rows.clone());
     let (mut warmth, cooling) = (HOT, (COLD / HOT).powf(1.0 / steps.max(1) as f64));
-    let at_once = (POLL_CELLS / (packing.n_operators() + packing.n_streams() + d).max(1)).max(1);
+    let cells = packing.n_operators() + packing.n_streams() + d;
+    let at_least = (LEAST_CELLS / cells.max(1)).max(1);
     let (mut moved, mut back) = (vec![], vec![]);
     for step in 0..steps {
-        if best == 0.0 || d < 2 || (step > 0 && step % at_once == 0 && stop()?) {
+        if best == 0.0 || d < 2 || (step >= at_least && watch.is_over(cells)) {
             break;
         }
         warmth *= cooling;
@@ -67,7 +68,7 @@ pub fn anneal<E>(
             exchange(&mut rows, b, a, &moved, &back);
         }
     }
-    Ok((best_rows, best))
+    (best_rows, best)
 }
 
 fn sum(over: &[f64]) -> f64 {
@@ -133,26 +134,21 @@ fn exchange(rows: &mut Table<u32>, a: usize, b: usize, moved: &[usize], back: &[
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::super::contents::tests::pair;
     use super::*;
 
     fn annealed(steps: usize) -> (Table<u32>, f64) {
         let rows = Table::new(vec![4, 4, 0, 0], 2, 2);
-        let mut random = Xorshift::new(7);
-        let stop = || Ok::<bool, Infallible>(false);
-        anneal(&pair(false), &[0, 0], rows, &mut random, steps, stop).unwrap()
+        let random = &mut Xorshift::new(7);
+        anneal(&pair(false), &[0, 0], rows, random, steps, &mut Watch::endless())
     }
 
     #[test]
     fn an_overloaded_machine_is_relieved() {
         let mut half = pair(false);
         half.needs.capacity.row_mut(0)[0] = 8.0;
-        let stop = || Ok::<bool, Infallible>(false);
-        let rows = Table::new(vec![4, 4, 0, 0], 2, 2);
-        let (rows, excess) =
-            anneal(&half, &[0, 0], rows, &mut Xorshift::new(7), 500, stop).unwrap();
+        let (rows, random) = (Table::new(vec![4, 4, 0, 0], 2, 2), &mut Xorshift::new(7));
+        let (rows, excess) = anneal(&half, &[0, 0], rows, random, 500, &mut Watch::endless());
         assert_eq!(excess, 0.0);
         assert_eq!((rows.row(0).iter().sum::<u32>(), rows.row(1).iter().sum::<u32>()), (4, 4));
     }

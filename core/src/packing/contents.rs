@@ -7,6 +7,7 @@
 
 use super::SLACK;
 use crate::arithmetic::max;
+use crate::check::{Wrong, each, shape};
 use crate::equation::handling_load;
 use crate::instance::Id;
 use crate::table::Table;
@@ -83,53 +84,16 @@ pub struct Packing {
 }
 
 impl Needs {
-    /// Check lengths and indices; an error says which column is wrong.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    /// Check lengths and indices.
+    pub fn check(&self) -> Result<(), Wrong> {
         let (n, m, t) = (self.instructions.len(), self.source.len(), self.capacity.rows());
-        let width = self.most.columns();
-        let lengths = [
-            ("cores", self.cores.len(), n),
-            ("at_max_rate", self.at_max_rate.len(), n),
-            ("memory", self.memory.len(), n),
-            ("bundle", self.bundle.len(), n),
-            ("slot_group", self.slot_group.len(), n),
-            ("parallelism", self.parallelism.len(), n),
-            ("target", self.target.len(), m),
-            ("tuples", self.tuples.len(), m),
-            ("bits", self.bits.len(), m),
-            ("forward", self.forward.len(), m),
-            ("per_tuple", self.per_tuple.len(), t),
-            ("per_bit", self.per_bit.len(), t),
-            ("allowed", self.allowed.rows(), t),
-            ("columns of allowed", self.allowed.columns(), n),
-            ("columns of capacity", self.capacity.columns(), N_RESOURCES),
-        ];
-        for (name, found, wanted) in lengths {
-            if found != wanted {
-                return Err(format!("{name}: {found} elements, not {wanted}"));
-            }
-        }
-        for (name, table) in
-            [("most", &self.most), ("least", &self.least), ("stored", &self.stored)]
-        {
-            if (table.rows(), table.columns()) != (n, width) || width < 2 {
-                return Err(format!("{name} is {} × {}", table.rows(), table.columns()));
-            }
-        }
-        let columns = [
-            ("source", &self.source),
-            ("target", &self.target),
-            ("bundle", &self.bundle),
-            ("slot_group", &self.slot_group),
-        ];
-        for (name, column) in columns {
-            if column.iter().any(|&index| index as usize >= n) {
-                return Err(format!("{name}: an index is not below {n}"));
-            }
-        }
+        each!(length, self, n; cores at_max_rate memory bundle slot_group parallelism);
+        each!(length, self, m; target tuples bits forward);
+        each!(length, self, t; per_tuple per_bit);
+        each!(indices, self, n; source target bundle slot_group);
+        shape("allowed", &self.allowed, t, n)?;
+        shape("capacity", &self.capacity, t, N_RESOURCES)?;
+        each!(shape, self, n, self.most.columns().max(2); most least stored);
         Ok(())
     }
 }

@@ -9,6 +9,10 @@ use super::contents::{CORE, CPU, EGRESS, INGRESS, MEMORY, Packing, SLOTS, Use, e
 use crate::arithmetic::{max, min};
 use crate::instance::Id;
 use crate::table::Table;
+use crate::watch::Watch;
+
+/// Nanoseconds of an operator or stream in the needs of a machine, about.
+const CELL_WORK: usize = 10;
 
 /// Operators of which one subtask each is placed together, and the streams around them.
 #[derive(Debug)]
@@ -57,15 +61,9 @@ struct Machine<'a> {
 /// Contents of machines [D, N], and subtasks that are left [N].
 pub type Filled = (Table<u32>, Vec<u32>);
 
-/// Fill machines of these types in turn; `None` on `stop`.
-///
-/// # Errors
-/// Those of `stop`, which is called before every machine.
-pub fn first_fit<E>(
-    packing: &Packing,
-    kinds: &[Id],
-    mut stop: impl FnMut() -> Result<bool, E>,
-) -> Result<Option<Filled>, E> {
+/// Fill machines of these types in turn; `None` if the watch ends that.
+#[must_use]
+pub fn first_fit(packing: &Packing, kinds: &[Id], watch: &mut Watch) -> Option<Filled> {
     let n = packing.n_operators();
     let (mut rows, mut left) =
         (Table::filled(0, kinds.len(), n), packing.needs.parallelism.clone());
@@ -76,13 +74,13 @@ pub fn first_fit<E>(
         if left.iter().all(|&subtasks| subtasks == 0) {
             break;
         }
-        if stop()? {
-            return Ok(None);
-        }
         largest.fill(0);
         let row = rows.row_mut(m);
         let mut machine = Machine { packing, kind: kind as usize, row, largest: &mut largest };
         loop {
+            if watch.is_over(CELL_WORK * (n + packing.n_streams())) {
+                return None;
+            }
             let now = packing.shares(machine.kind, machine.row);
             let several = machine.best_of(&bundles, &left, &now);
             let single = machine.best_of(&alone, &left, &now);
@@ -97,7 +95,7 @@ pub fn first_fit<E>(
             }
         }
     }
-    Ok(Some((rows, left)))
+    Some((rows, left))
 }
 
 impl Machine<'_> {
@@ -187,22 +185,20 @@ fn score(used: &Use, after: &Use, need: f64) -> f64 {
     score
 }
 
-/// Place the remaining subtasks where they exceed resources least, until `stop`.
-///
-/// # Errors
-/// Those of `stop`, which is called before every operator.
-pub fn force<E>(
+/// Place the remaining subtasks where they exceed resources least, until the watch ends that.
+pub fn force(
     packing: &Packing,
     kinds: &[Id],
     rows: &mut Table<u32>,
     left: &mut [u32],
-    mut stop: impl FnMut() -> Result<bool, E>,
-) -> Result<(), E> {
+    watch: &mut Watch,
+) {
+    let work = CELL_WORK * (packing.n_operators() + packing.n_streams());
     for (v, left) in left.iter_mut().enumerate() {
         if *left == 0 {
             continue;
         }
-        if stop()? {
+        if watch.is_over(work * kinds.len()) {
             break;
         }
         let mut more: Vec<f64> = (0..kinds.len())
@@ -223,7 +219,6 @@ pub fn force<E>(
             }
         }
     }
-    Ok(())
 }
 
 /// Excess that a further subtask adds to a machine; the fullest resource decides ties.
@@ -261,13 +256,11 @@ pub fn deal(packing: &Packing, kinds: &[Id]) -> Table<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::super::contents::tests::pair;
     use super::*;
 
     fn filled(packing: &Packing, machines: usize) -> (Table<u32>, Vec<u32>) {
-        first_fit(packing, &vec![0; machines], || Ok::<bool, Infallible>(false)).unwrap().unwrap()
+        first_fit(packing, &vec![0; machines], &mut Watch::endless()).unwrap()
     }
 
     #[test]
@@ -276,7 +269,7 @@ mod tests {
             let (mut rows, mut left) = filled(&packing, 1);
             assert!(packing.shares(0, rows.row(0)).iter().all(|&share| share <= 1.0 + SLACK));
             assert_eq!(rows.row(0).iter().sum::<u32>() + left.iter().sum::<u32>(), 8);
-            force(&packing, &[0], &mut rows, &mut left, || Ok::<bool, Infallible>(false)).unwrap();
+            force(&packing, &[0], &mut rows, &mut left, &mut Watch::endless());
             assert_eq!((rows.row(0), &left[..]), (&[4, 4][..], &[0, 0][..]));
         }
     }

@@ -4,6 +4,7 @@ use super::SLACK;
 use crate::instance::Id;
 use crate::rivals::Rivals;
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// Units, and the devices that they may use.
 #[derive(Clone, Debug)]
@@ -22,12 +23,10 @@ pub struct Units {
 /// What a search for a packing found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Packed {
-    /// Device of every unit.
-    Whole(Vec<Id>),
     /// There is no packing.
     Impossible,
-    /// The limit of steps was reached; some units have no device.
-    Unknown(Vec<Option<Id>>),
+    /// Device of every unit; some have none if the steps or the time are used up.
+    Found(Vec<Option<Id>>),
 }
 
 /// A unit's device in a depth-first search, and the free memory that it had before.
@@ -38,31 +37,19 @@ struct Tried {
 }
 
 const NOTHING: Tried = Tried { free: f64::NEG_INFINITY, device: None };
-/// Steps between two calls of `poll`.
-const POLL_EVERY: usize = 4096;
 
 /// Search depth first, on the devices with least free memory first.
 ///
 /// If devices are `alike`, one of those with equal free memory is tried.
-///
-/// # Errors
-/// Those of `poll`, which is called now and then.
-pub fn pack<E>(
-    units: &Units,
-    alike: bool,
-    steps: usize,
-    mut poll: impl FnMut() -> Result<(), E>,
-) -> Result<Packed, E> {
+#[must_use]
+pub fn pack(units: &Units, alike: bool, steps: usize, watch: &mut Watch) -> Packed {
     let n = units.memory.len();
     let (mut place, mut free) = (vec![None; n], units.capacity.clone());
     let mut tried = vec![NOTHING; n];
     let mut depth = 0;
-    for step in 0..steps {
-        if depth == n {
+    for _ in 0..steps {
+        if depth == n || watch.is_over(10 * free.len()) {
             break;
-        }
-        if step % POLL_EVERY == POLL_EVERY - 1 {
-            poll()?;
         }
         let u = units.order[depth] as usize;
         if let Some(best) = units.tightest(&place, &free, u, tried[depth], alike) {
@@ -75,7 +62,7 @@ pub fn pack<E>(
             }
         } else {
             let Some(above) = depth.checked_sub(1) else {
-                return Ok(Packed::Impossible);
+                return Packed::Impossible;
             };
             depth = above;
             if let Some(device) = place[units.order[depth] as usize].take() {
@@ -83,8 +70,7 @@ pub fn pack<E>(
             }
         }
     }
-    let whole: Option<Vec<Id>> = place.iter().copied().collect();
-    Ok(whole.map_or(Packed::Unknown(place), Packed::Whole))
+    Packed::Found(place)
 }
 
 /// Place units in order: on their device if they fit, else on the next one, else nowhere.
@@ -145,8 +131,6 @@ impl Units {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
 
     fn units(memory: &[f64], capacity: &[f64], rivals: &[(Id, Id)]) -> Units {
@@ -169,7 +153,7 @@ mod tests {
         }
         Units {
             allowed: Table::filled(true, n, capacity.len()),
-            rivals: Rivals::new(start, all, n).unwrap(),
+            rivals: Rivals::new(start, all),
             memory: memory.to_vec(),
             capacity: capacity.to_vec(),
             order: (0..n as Id).collect(),
@@ -177,23 +161,20 @@ mod tests {
     }
 
     fn packed(units: &Units, steps: usize) -> Packed {
-        pack(units, false, steps, || Ok::<(), Infallible>(())).unwrap()
+        pack(units, false, steps, &mut Watch::endless())
     }
 
     #[test]
     fn a_first_choice_that_fails_is_taken_back() {
         let trap = units(&[1.0, 2.0, 2.0], &[2.0, 3.0], &[]);
-        assert_eq!(packed(&trap, 100), Packed::Whole(vec![1, 0, 1]));
+        assert_eq!(packed(&trap, 100), Packed::Found(vec![Some(1), Some(0), Some(1)]));
     }
 
     #[test]
     fn rivals_never_meet_and_limits_are_known_from_failures() {
         let apart = units(&[1.0, 1.0], &[9.0], &[(0, 1)]);
         assert_eq!(packed(&apart, 100), Packed::Impossible);
-        assert_eq!(
-            packed(&units(&[1.0, 1.0], &[9.0], &[]), 1),
-            Packed::Unknown(vec![Some(0), None])
-        );
+        assert_eq!(packed(&units(&[1.0, 1.0], &[9.0], &[]), 1), Packed::Found(vec![Some(0), None]));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! some operators are confined, over those operators alone.
 
 use super::compiled::{Link, Pass};
-use super::sending::sending_seconds;
+use super::sending::{fixed_seconds, sending_seconds};
 use crate::arithmetic::{max, min};
 use crate::table::Table;
 
@@ -42,6 +42,7 @@ pub fn bounds(one_pass: &Pass, may: &Table<bool>, total: &[f64]) -> Bounds {
 
 fn longest_path(one_pass: &Pass, may: &Table<bool>, every_link: bool) -> f64 {
     let d = one_pass.devices.len();
+    let at_ends = (one_pass.gap, one_pass.overhead, one_pass.overhead_per_byte);
     let elsewhere = if every_link { vec![] } else { nearest(one_pass) };
     let cells =
         |of: fn(&Link) -> f64| Table::new(one_pass.links.cells().iter().map(of).collect(), d, d);
@@ -52,7 +53,7 @@ fn longest_path(one_pass: &Pass, may: &Table<bool>, every_link: bool) -> f64 {
         let v = v as usize;
         longest = max(longest, run(one_pass, may, &mut begin, v));
         for stream in &one_pass.streams[one_pass.outputs(v)] {
-            let fixed_s = one_pass.fixed_seconds(stream);
+            let fixed_s = fixed_seconds(stream.size, stream.tuples, at_ends);
             let ends = begin.row(v);
             if every_link {
                 soonest.copy_from_slice(ends);

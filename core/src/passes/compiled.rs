@@ -3,8 +3,12 @@
 use std::ops::Range;
 
 use super::events::MOST_INDICES;
-use crate::instance::{Id, NONE, indices, length, not_negative, permutation, shape};
+use crate::check::{Wrong, indices, length, not_negative, permutation, shape};
+use crate::instance::{Id, NONE};
 use crate::table::Table;
+
+/// Numbers of cores are below it.
+const MOST_CORES: usize = 1 << 31;
 
 /// An operator, and the streams that it sends.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +37,8 @@ pub struct Stream {
     pub more: Id,
 }
 
-/// A device and its network card.
+/// A device and its network card; a record of `streamsim.passes.compiled.DEVICE`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
     /// seconds per byte sent, 0 if the card has no limit
@@ -45,7 +50,8 @@ pub struct Device {
     pub cores: Id,
 }
 
-/// The way from one device to another.
+/// The way from one device to another; a record of `streamsim.passes.compiled.LINK`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// seconds
@@ -94,53 +100,47 @@ impl Pass {
         self.operators[v].out_start as usize..self.operators[v].out_end as usize
     }
 
-    /// Check lengths, indices and numbers; an error says what is wrong.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    /// Check lengths, indices and numbers.
+    pub fn check(&self) -> Result<(), Wrong> {
         let (n, m, d) = (self.operators.len(), self.streams.len(), self.devices.len());
         if n.max(m) > MOST_INDICES {
-            return Err(format!("{n} operators and {m} streams are too many"));
+            return Err(format!("{n} operators and {m} streams are too many").into());
         }
-        length("order", self.order.len(), n)?;
+        length("order", &self.order, n)?;
         permutation("order", &self.order)?;
         shape("work", &self.work, n, self.work.columns())?;
-        not_negative("work", self.work.cells())?;
-        if (self.links.rows(), self.links.columns()) != (d, d) {
-            return Err(format!("links are not {d} × {d}"));
-        }
+        not_negative("work", &self.work)?;
+        shape("links", &self.links, d, d)?;
         for link in self.links.cells() {
-            not_negative("links", &[link.latency, link.link, link.seconds_per_byte])?;
+            not_negative("links", [link.latency, link.link, link.seconds_per_byte])?;
         }
         for device in &self.devices {
-            not_negative("devices", &[device.egress, device.ingress])?;
+            not_negative("devices", [device.egress, device.ingress])?;
             indices("type", &[device.kind], self.work.columns())?;
+            indices("cores", &[device.cores], MOST_CORES)?;
         }
-        not_negative("overhead", &[self.gap, self.overhead, self.overhead_per_byte])?;
+        not_negative("overhead", [self.gap, self.overhead, self.overhead_per_byte])?;
         self.check_streams()
     }
 
     /// Every stream is among those of its source, and counted by its target; and every output
     /// consists of rising streams of one source.
-    fn check_streams(&self) -> Result<(), String> {
+    fn check_streams(&self) -> Result<(), Wrong> {
         let (n, m) = (self.operators.len(), self.streams.len());
         let mut missing: Vec<Id> = self.operators.iter().map(|operator| operator.inputs).collect();
         let mut count = 0;
         for v in 0..n {
             let Some(streams) = self.streams.get(self.outputs(v)) else {
-                return Err(format!("operator {v} has no such streams"));
+                return Err(format!("operator {v} has no such streams").into());
             };
             count += streams.len();
             for stream in streams {
                 let is_own = stream.source as usize == v;
                 match missing.get_mut(stream.target as usize) {
                     Some(inputs) if is_own && *inputs > 0 => *inputs -= 1,
-                    _ => return Err(format!("the streams of operator {v} are not its own")),
+                    _ => return Err(format!("the streams of operator {v} are not its own").into()),
                 }
-                if !(stream.size >= 0.0 && stream.tuples >= 0.0) {
-                    return Err(format!("a stream of operator {v} is negative"));
-                }
+                not_negative("streams", [stream.size, stream.tuples])?;
             }
         }
         if count != m || missing.iter().any(|&inputs| inputs > 0) {
@@ -158,7 +158,7 @@ impl Pass {
                 let next = self.streams.get(more as usize);
                 let fits = |next: &Stream| next.first as usize == first && next.source == source;
                 if more as usize <= e || !next.is_some_and(fits) {
-                    return Err(format!("stream {e}: {more} does not carry the same output"));
+                    return Err(format!("stream {e}: {more} does not carry the same output").into());
                 }
                 e = more as usize;
             }

@@ -20,6 +20,6 @@ pub use bounds::{Bounds, bounds};
 pub use compiled::{Device, Link, Operator, Pass, Stream};
 pub use costs::Costs;
 pub use ranks::{levels, longest_to_end};
-pub use sending::sending_seconds;
+pub use sending::{fixed_seconds, sending_seconds};
 pub use simulator::{Noise, Simulator};
 pub use state::{Journey, Network, Progress, Queue, Rules};

@@ -1,33 +1,36 @@
 //! Levels of operators, and the longest way to an end of the graph.
+//!
+//! Streams into an operator come before those out of it. Nothing is returned if there is a stream
+//! of an operator that does not exist.
 
-use super::compiled::Pass;
-use super::sending::sending_seconds;
 use crate::arithmetic::max;
-use crate::instance::{Id, Instance};
+use crate::instance::Id;
 
-/// Level of each operator: most streams on a path to it from an operator without inputs.
+/// Level of each of `n` operators: most streams on a path to it from an operator without inputs.
 ///
-/// Streams into an operator come before those out of it.
-#[must_use]
-pub fn levels(instance: &Instance) -> Vec<Id> {
-    let mut level = vec![0; instance.n_operators()];
-    for e in 0..instance.n_streams() {
-        let (u, v) = instance.ends(e);
-        level[v] = level[v].max(level[u] + 1);
+/// `streams` are their ends.
+pub fn levels(n: usize, streams: impl Iterator<Item = (usize, usize)>) -> Option<Vec<Id>> {
+    let mut level = vec![0; n];
+    for (u, v) in streams {
+        let above = level.get(u)? + 1;
+        let level = level.get_mut(v)?;
+        *level = above.max(*level);
     }
-    level
+    Some(level)
 }
 
 /// rank(v) = w(v) + max over streams (v, u) of (c(v, u) + rank(u)), in seconds, [N].
 ///
-/// c is the transfer time over a link of this latency and these seconds per byte.
-#[must_use]
-pub fn longest_to_end(one_pass: &Pass, work: &[f64], latency: f64, wire: f64) -> Vec<f64> {
+/// `streams` are their ends and the time c of their transfers.
+pub fn longest_to_end(
+    work: &[f64],
+    streams: impl DoubleEndedIterator<Item = (usize, usize, f64)>,
+) -> Option<Vec<f64>> {
     let mut rank = work.to_vec();
-    for stream in one_pass.streams.iter().rev() {
-        let transfer = sending_seconds(latency, stream.size, wire, one_pass.fixed_seconds(stream));
-        let (u, v) = (stream.source as usize, stream.target as usize);
-        rank[u] = max(rank[u], work[u] + transfer + rank[v]);
+    for (u, v, transfer) in streams.rev() {
+        let after = *rank.get(v)?;
+        let rank = rank.get_mut(u)?;
+        *rank = max(*rank, work[u] + transfer + after);
     }
-    rank
+    Some(rank)
 }

@@ -8,8 +8,6 @@
 //! seconds, and none within a device (LogGP's L + G·k + g + 2·o). In networks with contention, only
 //! size · seconds per byte(a, b) + tuples · gap occupies the channel.
 
-use super::compiled::{Pass, Stream};
-
 /// Seconds of a transfer between two devices.
 #[inline(always)]
 #[must_use]
@@ -17,12 +15,10 @@ pub fn sending_seconds(latency: f64, size: f64, seconds_per_byte: f64, fixed_s: 
     latency + size * seconds_per_byte + fixed_s
 }
 
-impl Pass {
-    /// Seconds of a stream that do not depend on the link.
-    #[inline(always)]
-    #[must_use]
-    pub fn fixed_seconds(&self, stream: &Stream) -> f64 {
-        let per_tuple = self.gap + 2.0 * self.overhead;
-        stream.tuples * per_tuple + stream.size * (2.0 * self.overhead_per_byte)
-    }
+/// Seconds of a stream that do not depend on the link, with a gap, an overhead per tuple and an
+/// overhead per byte.
+#[inline(always)]
+#[must_use]
+pub fn fixed_seconds(size: f64, tuples: f64, (gap, overhead, per_byte): (f64, f64, f64)) -> f64 {
+    tuples * (gap + 2.0 * overhead) + size * (2.0 * per_byte)
 }

@@ -73,6 +73,14 @@ pub struct Progress {
     pub(super) is_ready: bool,
 }
 
+impl Progress {
+    /// Producer of its last input, of several the one with the highest index.
+    #[must_use]
+    pub fn producer(&self) -> Option<Id> {
+        self.producer.checked_sub(1)
+    }
+}
+
 /// Times of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Journey {

@@ -4,6 +4,7 @@
 
 use crate::anneal::level::{Entry, Level};
 use crate::arithmetic::{largest, max, min};
+use crate::check::{Wrong, indices, length};
 use crate::instance::Id;
 use crate::packing::SLACK;
 use crate::table::Table;
@@ -64,22 +65,17 @@ pub struct Features {
 
 impl Features {
     /// Features of a checked level.
-    ///
-    /// # Errors
-    /// What is wrong.
     pub fn new(
         level: Level,
         yardstick: f64,
         order: Vec<Id>,
         group: Vec<Id>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Wrong> {
         let (n, d) = (level.n_units(), level.n_devices());
-        if order.len() != n || order.iter().any(|&u| u as usize >= n) {
-            return Err(format!("order: these are not {n} units"));
-        }
-        if group.len() != d || group.iter().any(|&class| class as usize >= d) {
-            return Err(format!("group: these are not classes of {d} devices"));
-        }
+        length("order", &order, n)?;
+        indices("order", &order, n)?;
+        length("group", &group, d)?;
+        indices("group", &group, d)?;
         let least = (0..n).map(|u| level.load.row(u).iter().copied().fold(f64::INFINITY, min));
         let least = least.collect();
         let links = &level.platform.seconds_per_byte;

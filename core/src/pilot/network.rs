@@ -9,6 +9,7 @@
 
 use super::features::{Features, device, step};
 use super::layers::{Matrix, Vectors, add, positive};
+use crate::check::{Wrong, each, length, matrix, shape};
 use crate::table::Table;
 
 /// Weights of a round of messages, matrices as [in, out].
@@ -68,60 +69,38 @@ impl Network {
         self.out.len()
     }
 
-    /// Check the sizes of the weights; an error says which are wrong.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    /// Check the sizes of the weights.
+    pub fn check(&self) -> Result<(), Wrong> {
         let h = self.width();
         if h == 0 {
             return Err("there are no weights".into());
         }
-        let mut wanted = vec![
-            ("enter", &self.enter, self.enter.rows()),
-            ("unit", &self.unit, 3 * h),
-            ("content", &self.content, h),
-            ("device", &self.device, device::N),
-            ("step", &self.step, step::N),
-            ("own", &self.own, h),
-            ("mean", &self.mean, h),
-        ];
-        let mut biases = vec![&self.enter_bias, &self.unit_bias, &self.own_bias];
+        each!(matrix, self, h, h; content own mean);
+        matrix("enter", &self.enter, self.enter.rows(), h)?;
+        matrix("unit", &self.unit, 3 * h, h)?;
+        matrix("device", &self.device, device::N, h)?;
+        matrix("step", &self.step, step::N, h)?;
+        each!(length, self, h; enter_bias unit_bias own_bias);
         for round in &self.rounds {
-            wanted.push(("peer", &round.peer, h));
-            wanted.push(("pair", &round.pair, round.pair.rows()));
-            wanted.push(("update", &round.update, 4 * h));
-            biases.push(&round.update_bias);
-        }
-        for (name, matrix, rows) in wanted {
-            if (matrix.rows(), matrix.columns()) != (rows, h) {
-                return Err(format!("{name} is {} × {}", matrix.rows(), matrix.columns()));
-            }
-        }
-        if biases.iter().any(|bias| bias.len() != h) {
-            return Err(format!("a bias does not have {h} elements"));
+            matrix("peer", &round.peer, h, h)?;
+            matrix("pair", &round.pair, round.pair.rows(), h)?;
+            matrix("update", &round.update, 4 * h, h)?;
+            length("update_bias", &round.update_bias, h)?;
         }
         Ok(())
     }
 
     /// Evaluate the network on the features of units [U, 17] and pairs [E, 6].
-    ///
-    /// # Errors
-    /// That the features do not fit.
     pub fn heads(
         &self,
         features: &Features,
         units: &Table<f32>,
         pairs: &Table<f32>,
-    ) -> Result<Heads, String> {
+    ) -> Result<Heads, Wrong> {
         let (n, level) = (units.rows(), &features.level);
-        let fits = |round: &Round| pairs.columns() == round.pair.rows();
-        if n != level.n_units()
-            || pairs.rows() != level.entries.len()
-            || units.columns() != self.enter.rows()
-            || !self.rounds.iter().all(fits)
-        {
-            return Err("units or pairs do not fit the network".into());
+        shape("units", units, level.n_units(), self.enter.rows())?;
+        for round in &self.rounds {
+            shape("pairs", pairs, level.entries.len(), round.pair.rows())?;
         }
         let width = self.width();
         let mut h = self.enter.product(&Vectors::of_rows(units));

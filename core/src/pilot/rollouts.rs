@@ -10,6 +10,7 @@ use super::layers::{Vectors, add, add_dot_products, drawn, log_probability, rect
 use super::network::{Heads, Network};
 use super::record::Record;
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// Devices whose second layers are reduced at once.
 const AT_ONCE: usize = 4;
@@ -31,18 +32,17 @@ pub struct Rollouts {
 /// device is given (below 0): with the number `uniform` [S, T] in [0, 1), or below 0 the likeliest.
 /// All devices of a rollout are -1 if the rules left none at some decision. Unless inputs are
 /// `recorded`, given decisions are not evaluated and add no probability.
-///
-/// # Errors
-/// Those of `poll`, which is called before every decision.
-pub fn rollouts<E>(
+/// If the watch ends that, placements are not whole.
+#[must_use]
+pub fn rollouts(
     features: &Features,
     network: &Network,
     heads: &Heads,
     fixed: &Table<i32>,
     uniform: &Table<f32>,
     recorded: bool,
-    mut poll: impl FnMut() -> Result<(), E>,
-) -> Result<Rollouts, E> {
+    watch: &mut Watch,
+) -> Rollouts {
     let (s, n_steps) = (fixed.rows(), fixed.columns());
     let (d, h) = (features.n_devices(), network.width());
     let decisions = if recorded { s * n_steps } else { 0 };
@@ -56,7 +56,9 @@ pub fn rollouts<E>(
         let mut state = State::new(features);
         let mut contents = Table::filled(0.0, d, h);
         for t in 0..n_steps {
-            poll()?;
+            if watch.is_over(d * h) {
+                return found;
+            }
             let unit = features.order[t % features.order.len()] as usize;
             if let Some(was) = state.remove(features, unit) {
                 subtract(contents.row_mut(was), heads.content.row(unit));
@@ -87,7 +89,7 @@ pub fn rollouts<E>(
             found.chosen[(i, t)] = to as i32;
         }
     }
-    Ok(found)
+    found
 }
 
 /// Inputs and outputs of one decision.
@@ -180,8 +182,6 @@ fn reduce<const ROWS: usize>(
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::super::features::tests::features;
     use super::super::layers::Matrix;
     use super::*;
@@ -216,8 +216,8 @@ mod tests {
         let (network, heads) = at_home();
         let run = |recorded| {
             let (fixed, uniform) = (Table::filled(-1, 1, 6), Table::filled(-1.0, 1, 6));
-            let poll = || Ok::<(), Infallible>(());
-            rollouts(&features(), &network, &heads, &fixed, &uniform, recorded, poll).unwrap()
+            let watch = &mut Watch::endless();
+            rollouts(&features(), &network, &heads, &fixed, &uniform, recorded, watch)
         };
         let found = run(true);
         assert_eq!(found.chosen.cells(), [0, 0, 1, 0, 0, 1]);

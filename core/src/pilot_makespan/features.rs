@@ -4,6 +4,7 @@
 //! span of the previous schedule.
 
 use crate::arithmetic::{max, min};
+use crate::check::{Wrong, each, indices, length, shape};
 use crate::instance::{Id, NONE};
 use crate::scheduling::{Gaps, Homes, ListSchedule, Slot, Tasks, ready_on};
 use crate::table::Table;
@@ -90,6 +91,20 @@ pub struct Case<'a> {
     pub tasks: &'a Tasks,
     pub features: &'a Features,
     pub before: &'a Previous,
+}
+
+impl Case<'_> {
+    /// Check lengths and indices.
+    pub fn check(&self) -> Result<(), Wrong> {
+        let Self { tasks, features, before } = self;
+        let (n, d) = (tasks.n_tasks(), tasks.n_devices());
+        shape("after", &features.after, n, d)?;
+        each!(length, features, n; least coming going);
+        each!(length, before, n; order place latest);
+        length("loads", &before.loads, d)?;
+        indices("place", &before.place, d)?;
+        tasks.check_order(&before.order)
+    }
 }
 
 /// A partial schedule.

@@ -8,11 +8,13 @@
 //!   logit_a = o · g_a + k · x_a
 
 use super::features::{Case, State, device, step};
+use crate::check::{Wrong, each, length, matrix};
 use crate::instance::Id;
 use crate::pilot::layers::{Matrix, Vectors, add_dot_products, drawn, rectify};
 use crate::pilot::record::Record;
 use crate::scheduling::ListSchedule;
 use crate::table::Table;
+use crate::watch::Watch;
 
 /// All weights, matrices as [in, out].
 #[derive(Clone, Debug)]
@@ -36,30 +38,17 @@ pub struct Network {
 }
 
 impl Network {
-    /// Check the sizes of the weights; an error says which are wrong.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    /// Check the sizes of the weights.
+    pub fn check(&self) -> Result<(), Wrong> {
         let h = self.out.len();
         if h == 0 {
             return Err("there are no weights".into());
         }
-        let wanted = [
-            ("device", &self.device, device::N),
-            ("step", &self.step, step::N),
-            ("own", &self.own, h),
-            ("mean", &self.mean, h),
-        ];
-        for (name, matrix, rows) in wanted {
-            if (matrix.rows(), matrix.columns()) != (rows, h) {
-                return Err(format!("{name} is {} × {}", matrix.rows(), matrix.columns()));
-            }
-        }
-        if self.device_bias.len() != h || self.own_bias.len() != h || self.skip.len() != device::N {
-            return Err(format!("a bias does not have {h} elements, or skip not {}", device::N));
-        }
-        Ok(())
+        each!(matrix, self, h, h; own mean);
+        matrix("device", &self.device, device::N, h)?;
+        matrix("step", &self.step, step::N, h)?;
+        each!(length, self, h; device_bias own_bias);
+        length("skip", &self.skip, device::N)
     }
 }
 
@@ -77,17 +66,16 @@ pub struct Rollouts {
 ///
 /// The policy chooses where no device is given (below 0): with the number `uniform` [S, N] in
 /// [0, 1), or below 0 the likeliest.
-///
-/// # Errors
-/// Those of `poll`, which is called before every decision.
-pub fn rollouts<E>(
+/// If the watch ends that, schedules are not whole.
+#[must_use]
+pub fn rollouts(
     case: Case<'_>,
     network: &Network,
     fixed: &Table<i32>,
     uniform: &Table<f32>,
     recorded: bool,
-    mut poll: impl FnMut() -> Result<(), E>,
-) -> Result<Rollouts, E> {
+    watch: &mut Watch,
+) -> Rollouts {
     let (s, n, d) = (fixed.rows(), fixed.columns(), case.tasks.n_devices());
     let mut found = Rollouts {
         chosen: Table::filled(-1, s, n),
@@ -99,7 +87,9 @@ pub fn rollouts<E>(
     for i in 0..s {
         let mut state = State::new(case);
         for (t, &v) in case.before.order.iter().enumerate() {
-            poll()?;
+            if watch.is_over(d * network.out.len()) {
+                break;
+            }
             let (v, given) = (v as usize, usize::try_from(fixed[(i, t)]).ok());
             let count = state.find(case, v);
             if count == 0 || given.is_some_and(|to| !state.may[to]) {
@@ -123,7 +113,7 @@ pub fn rollouts<E>(
         }
         found.schedules.push(state.schedule);
     }
-    Ok(found)
+    found
 }
 
 /// Preferences for devices, and the memory that computing them needs.

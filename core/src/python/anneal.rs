@@ -1,76 +1,19 @@
 //! `anneal` for Python.
 
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use super::arrays::{Array1, Column, Rows, ids, to_ints, wrong};
-use super::coarsening::merged_columns;
-use super::instance::{Columns, read_platform};
+use super::arrays::{Column, exports, wrong};
+use super::coarsening::PyLevel;
 use super::remaining::Remaining;
 use super::scheduling::Tasks;
-use crate::anneal::groups::heavy_groups;
-use crate::anneal::level::{Entry, Level};
 use crate::anneal::non_delay::NonDelay;
 use crate::anneal::schedules::Annealing;
 use crate::anneal::sequence::{Sequence, Tails};
 use crate::anneal::walk::{Note, Settings, Walk};
-use crate::instance::{Id, indices, length};
-use crate::rivals::Rivals;
-use crate::scheduling;
+use crate::check::shape;
+use crate::instance::Id;
+use crate::table::Table;
 use crate::watch::Watch;
-
-/// The core's copy of a `streamplace.model.coarsening.Level`.
-#[pyclass(frozen, name = "Level", module = "streamsim._core")]
-pub struct PyLevel(pub Level);
-
-#[pymethods]
-impl PyLevel {
-    #[new]
-    fn new(level: &Bound<'_, PyAny>) -> PyResult<Self> {
-        read_level(level).map(Self)
-    }
-
-    /// Load of the fullest resource under placements of the units.
-    fn peaks<'py>(&self, py: Python<'py>, places: Rows<i32>) -> PyResult<Array1<'py, f64>> {
-        let places = places.devices(self.0.n_units(), self.0.n_devices())?;
-        Ok(py.detach(|| self.0.peaks(&places)).into_pyarray(py))
-    }
-
-    /// The level whose units are groups of units, and its columns that differ.
-    fn contracted<'py>(
-        &self,
-        py: Python<'py>,
-        group: Column<i32>,
-        n_groups: usize,
-    ) -> PyResult<(Self, Bound<'py, PyDict>)> {
-        let group = ids(group.0)?;
-        length("group", group.len(), self.0.n_units())
-            .and_then(|()| indices("group", &group, n_groups))
-            .map_err(wrong)?;
-        let coarser = py.detach(|| self.0.contracted(&group, n_groups));
-        let columns = merged_columns(py, &coarser)?;
-        Ok((Self(coarser), columns))
-    }
-
-    /// Group of every unit, by the heaviest traffic, and the number of groups.
-    fn heavy_groups<'py>(
-        &self,
-        py: Python<'py>,
-        place: Column<i32>,
-        order: Column<i64>,
-        most: f64,
-        remaining: Remaining,
-    ) -> PyResult<(Array1<'py, i32>, usize)> {
-        let level = &self.0;
-        let place = place.devices(level.n_units(), level.n_devices())?;
-        let order = ids(order.0)?;
-        indices("order", &order, level.n_units()).map_err(wrong)?;
-        let search = |watch: &mut Watch| heavy_groups(level, &place, &order, most, watch);
-        let ((group, number), end) = remaining.watched(py, search);
-        end.map(|()| (to_ints(py, &group), number))
-    }
-}
 
 /// An annealing of the placement of units, which can be continued.
 #[pyclass(name = "Walk", module = "streamsim._core")]
@@ -88,7 +31,7 @@ impl PyWalk {
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
-        level: &Bound<'_, PyLevel>,
+        level: Py<PyLevel>,
         place: Column<i32>,
         seed: u64,
         first_round: u32,
@@ -103,13 +46,13 @@ impl PyWalk {
         let (clusters, swaps, beside) = mix;
         let how = Settings { clusters, swaps, beside, slack, tighten, heat, sweep };
         let walk = Walk::new(units, place, seed, first_round, how);
-        Ok(Self { level: level.clone().unbind(), walk, notes: vec![] })
+        Ok(Self { level, walk, notes: vec![] })
     }
 
     /// Device of every unit in the best placement so far.
     #[getter]
-    fn best<'py>(&self, py: Python<'py>) -> Array1<'py, i32> {
-        to_ints(py, self.walk.best())
+    fn best(&self) -> Column<Id> {
+        Column(self.walk.best().to_vec())
     }
 
     /// Load of its fullest resource.
@@ -129,12 +72,12 @@ impl PyWalk {
         let Self { level, walk, notes } = self;
         let (level, proposals) = (&level.get().0, remaining.at_most(proposals));
         let search = |watch: &mut Watch| walk.run(level, proposals, enough, watch, notes);
-        remaining.watched(py, search).1
+        remaining.watched(py, search)
     }
 
     /// Seconds, best peak and proposals at the improvements and at the end of the last run.
-    fn take_notes(&mut self) -> Vec<(f64, f64, u64)> {
-        tuples(&mut self.notes)
+    fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
 }
 
@@ -149,22 +92,17 @@ struct PyAnnealing {
 #[pymethods]
 impl PyAnnealing {
     #[new]
-    fn new(
-        tasks: &Bound<'_, Tasks>,
-        least: Column<f64>,
-        moving: Rows<f64>,
-        seed: u64,
-    ) -> PyResult<Self> {
+    fn new(tasks: Py<Tasks>, least: Column<f64>, moving: Table<f64>, seed: u64) -> PyResult<Self> {
         let of = &tasks.get().0;
-        let (n, d, moving) = (of.n_tasks(), of.n_devices(), moving.0);
+        let n = of.n_tasks();
         if n == 0 {
             return Err(wrong("there is no task"));
         }
-        if moving.rows() > 0 && (moving.rows(), moving.columns()) != (n, d) {
-            return Err(wrong("moving costs are not those of these tasks"));
+        if moving.rows() > 0 {
+            shape("moving", &moving, n, of.n_devices())?;
         }
         let search = Annealing::new(of, least.of("least", n)?, moving, seed);
-        Ok(Self { tasks: tasks.clone().unbind(), search, notes: vec![] })
+        Ok(Self { tasks, search, notes: vec![] })
     }
 
     /// Makespan and moving cost of the best schedule so far.
@@ -181,16 +119,16 @@ impl PyAnnealing {
 
     /// Order of the tasks in the best schedule, and their devices.
     #[getter]
-    fn best_plan<'py>(&self, py: Python<'py>) -> (Array1<'py, i32>, Array1<'py, i32>) {
+    fn best_plan(&self) -> (Column<Id>, Column<Id>) {
         let (order, place) = self.search.best_plan();
-        (to_ints(py, order), to_ints(py, place))
+        (Column(order.to_vec()), Column(place.to_vec()))
     }
 
     /// Continue from another schedule.
-    fn restart(&mut self, order: Column<i32>, place: Column<i32>) -> PyResult<()> {
-        let tasks = &self.tasks.get().0;
-        let (order, place) = plan(tasks, order, place)?;
-        self.search.restart(tasks, &order, &place);
+    fn restart(&mut self, order: Column<Id>, place: Column<i32>) -> PyResult<()> {
+        let tasks = self.tasks.get();
+        let (order, place) = tasks.plan(order, place)?;
+        self.search.restart(&tasks.0, &order, &place);
         Ok(())
     }
 
@@ -210,103 +148,44 @@ impl PyAnnealing {
             return Err(wrong("there is no schedule yet; restart from one"));
         }
         let heat = (temperature, cooling);
-        let (is_whole, end) =
-            remaining.watched(py, |watch| search.run(tasks, counts, heat, enough, watch, notes));
-        end.map(|()| is_whole)
+        remaining.watched(py, |watch| search.run(tasks, counts, heat, enough, watch, notes))
     }
 
     /// Seconds, best value and moves at the improvements and at the end of the last run.
-    fn take_notes(&mut self) -> Vec<(f64, f64, u64)> {
-        tuples(&mut self.notes)
+    fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
 }
 
 /// Start of every task whose device holds the order.
 #[pyfunction]
-fn start_times<'py>(
-    py: Python<'py>,
-    tasks: &Bound<'py, Tasks>,
-    order: Column<i32>,
-    place: Column<i32>,
-) -> PyResult<Array1<'py, f64>> {
-    let tasks = &tasks.get().0;
-    let (order, place) = plan(tasks, order, place)?;
-    let mut sequence = Sequence::new(tasks, &order, &place, vec![0.0; order.len()]);
-    Ok(sequence.starts(tasks).into_pyarray(py))
+fn start_times(tasks: &Tasks, order: Column<Id>, place: Column<i32>) -> PyResult<Column<f64>> {
+    let (order, place) = tasks.plan(order, place)?;
+    let mut sequence = Sequence::new(&tasks.0, &order, &place, vec![0.0; order.len()]);
+    Ok(Column(sequence.starts(&tasks.0)))
 }
 
 /// Makespans where devices hold the order, and where no core waits while a task is ready.
 #[pyfunction]
-fn held_and_eager(
-    tasks: &Bound<'_, Tasks>,
-    order: Column<i32>,
-    place: Column<i32>,
-) -> PyResult<(f64, f64)> {
-    let tasks = &tasks.get().0;
-    let (order, place) = plan(tasks, order, place)?;
+fn held_and_eager(tasks: &Tasks, order: Column<Id>, place: Column<i32>) -> PyResult<(f64, f64)> {
+    let (order, place) = tasks.plan(order, place)?;
+    let tasks = &tasks.0;
     let mut sequence = Sequence::new(tasks, &order, &place, vec![0.0; order.len()]);
     let (held, _) = sequence.follow(tasks, 0, Tails::Least, f64::INFINITY);
     sequence.settle(tasks);
     Ok((held, NonDelay::new(tasks).makespan(tasks, &sequence, f64::INFINITY)))
 }
 
-/// A topological order of all tasks, and their devices.
-fn plan(
-    tasks: &scheduling::Tasks,
-    order: Column<i32>,
-    place: Column<i32>,
-) -> PyResult<(Vec<Id>, Vec<Id>)> {
-    let order = ids(order.0)?;
-    if order.is_empty() || order.len() != tasks.n_tasks() {
-        return Err(wrong(format!("{} tasks are in order, not {}", order.len(), tasks.n_tasks())));
+impl Tasks {
+    /// A topological order of all tasks, and their devices.
+    fn plan(&self, order: Column<Id>, place: Column<i32>) -> PyResult<(Vec<Id>, Vec<Id>)> {
+        let (n, found) = (self.0.n_tasks(), order.0.len());
+        if found == 0 || found != n {
+            return Err(wrong(format!("{found} tasks are in order, not {n}")));
+        }
+        self.0.check_order(&order.0)?;
+        Ok((order.0, place.devices(n, self.0.n_devices())?))
     }
-    tasks.check_order(&order).map_err(wrong)?;
-    Ok((order, place.devices(tasks.n_tasks(), tasks.n_devices())?))
 }
 
-fn tuples(notes: &mut Vec<Note>) -> Vec<(f64, f64, u64)> {
-    notes.drain(..).map(|note| (note.seconds, note.peak, note.proposals)).collect()
-}
-
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyLevel>()?;
-    module.add_class::<PyWalk>()?;
-    module.add_class::<PyAnnealing>()?;
-    module.add_function(wrap_pyfunction!(start_times, module)?)?;
-    module.add_function(wrap_pyfunction!(held_and_eager, module)?)
-}
-
-/// Level of an object that has the columns of `streamplace.model.coarsening.Level`, checked.
-fn read_level(level: &Bound<'_, PyAny>) -> PyResult<Level> {
-    let of = Columns(level);
-    let (load, peer) = (of.table("load")?, of.ids("peer")?);
-    let (sent, taken) = (of.floats("sent")?, of.floats("taken")?);
-    if sent.len() != peer.len() || taken.len() != peer.len() {
-        return Err(wrong("peer, sent and taken differ in length"));
-    }
-    let flows = peer.into_iter().zip(sent.into_iter().zip(taken));
-    let (out, into) = (of.floats("sent_tuples")?, of.floats("taken_tuples")?);
-    if out.len() != into.len() {
-        return Err(wrong("sent_tuples and taken_tuples differ in length"));
-    }
-    let rivals = Rivals::new(of.long_ids("rival_start")?, of.ids("rival")?, load.rows());
-    let found = Level {
-        core: of.table("core")?,
-        start: of.long_ids("start")?,
-        entries: flows.map(|(peer, (sent, taken))| Entry { peer, sent, taken }).collect(),
-        tuples: out.into_iter().zip(into).collect(),
-        kind: of.ids("kind")?,
-        allowed: of.table("allowed")?,
-        rivals: rivals.map_err(wrong)?,
-        device_type: of.ids("device_type")?,
-        platform: read_platform(&Columns(&level.getattr("platform")?))?,
-        memory: of.floats("memory")?,
-        room: of.floats("room")?,
-        ruled: level.getattr("ruled")?.extract()?,
-        plain: level.getattr("plain")?.extract()?,
-        load,
-    };
-    found.check().map_err(wrong)?;
-    Ok(found)
-}
+exports!(PyWalk PyAnnealing; start_times held_and_eager);

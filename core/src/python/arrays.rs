@@ -1,44 +1,44 @@
-//! Arguments that are arrays, copied; and placements, checked.
+//! Arguments and results that are arrays; and objects with such columns.
 
-use std::fmt::Display;
+use std::convert::Infallible;
+use std::ops::Deref;
 
-use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
 use numpy::{
-    Element, IntoPyArray, Ix1, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods,
-    PyUntypedArrayMethods,
+    Element, IntoPyArray, Ix1, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn,
+    PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::instance::{Id, Instance, NONE, length};
+use crate::check::{Wrong, indices, length};
+use crate::instance::{Id, Instance, NONE};
 use crate::table::Table;
-
-/// A column of a result.
-pub type Array1<'py, T> = Bound<'py, PyArray1<T>>;
-/// A table of a result.
-pub type Array2<'py, T> = Bound<'py, PyArray2<T>>;
 
 /// An error of a value that came from Python.
 pub fn wrong(what: impl Into<String>) -> PyErr {
     PyValueError::new_err(what.into())
 }
 
-/// The shape and the elements of an array, in C order.
-pub fn elements<T: Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<T>)> {
+impl From<Wrong> for PyErr {
+    fn from(Wrong(what): Wrong) -> Self {
+        wrong(what)
+    }
+}
+
+/// An array, checked: nobody changes it while the GIL is held.
+fn readonly<'py, T: Element>(
+    array: &Bound<'py, PyAny>,
+    dimensions: usize,
+) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
     let array = array.cast::<PyArrayDyn<T>>().map_err(|_| wrong_type::<T>(array))?;
-    let is_aligned = unsafe { (*array.as_array_ptr()).flags } & NPY_ARRAY_ALIGNED != 0;
-    if !is_aligned {
+    let fits = |stride: &isize| stride % size_of::<T>() as isize == 0;
+    if !array.data().is_aligned() || !array.strides().iter().all(fits) {
         return Err(wrong("an array is not aligned"));
     }
-    let borrowed = array.readonly();
-    let values = match borrowed.as_slice() {
-        Ok(slice) if array.is_c_contiguous() => slice.to_vec(), // slices can be in any order
-        _ => match borrowed.as_array().into_dimensionality::<Ix1>() {
-            Ok(column) => column.iter().copied().collect(), // fields of records
-            Err(_) => borrowed.as_array().iter().copied().collect(),
-        },
-    };
-    Ok((array.shape().to_vec(), values))
+    if array.ndim() != dimensions {
+        return Err(wrong(format!("an array has {} dimensions, not {dimensions}", array.ndim())));
+    }
+    Ok(array.readonly())
 }
 
 fn wrong_type<T: Element>(found: &Bound<'_, PyAny>) -> PyErr {
@@ -48,80 +48,162 @@ fn wrong_type<T: Element>(found: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{}, not an array of {wanted}", dtype.unwrap_or(kind)))
 }
 
-/// A column of an argument.
+/// The elements of an array, in C order.
+pub fn copied<T: Element + Copy>(array: &Bound<'_, PyAny>, dimensions: usize) -> PyResult<Vec<T>> {
+    let array = readonly(array, dimensions)?;
+    Ok(match array.as_slice() {
+        Ok(slice) if array.is_c_contiguous() => slice.to_vec(), // slices can be in any order
+        _ => match array.as_array().into_dimensionality::<Ix1>() {
+            Ok(column) => column.iter().copied().collect(),
+            Err(_) => array.as_array().iter().copied().collect(),
+        },
+    })
+}
+
+/// A column of an argument that is read while the GIL is held; copied only if it has gaps.
+pub struct View<'py, T: Element> {
+    array: PyReadonlyArrayDyn<'py, T>,
+    copy: Option<Vec<T>>,
+}
+
+impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for View<'py, T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let array = readonly(&object, 1)?;
+        let copy = array.as_slice().is_err().then(|| copied(&object, 1)).transpose()?;
+        Ok(Self { array, copy })
+    }
+}
+
+impl<T: Element> Deref for View<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.copy.as_deref().or(self.array.as_slice().ok()).unwrap_or_default()
+    }
+}
+
+/// An element of columns and tables of the core, which has a form in arrays of numpy.
+pub trait Cell: Copy {
+    type Element: Element;
+
+    /// Elements of an array of this form.
+    fn from_numpy(array: &Bound<'_, PyAny>, dimensions: usize) -> PyResult<Vec<Self>>;
+    /// Elements of this form.
+    fn into_numpy(cells: Vec<Self>) -> Vec<Self::Element>;
+}
+
+/// Elements that have the same form in numpy.
+macro_rules! same_in_numpy {
+    ($($cell:ty),*) => {
+        $(impl $crate::python::arrays::Cell for $cell {
+            type Element = Self;
+
+            fn from_numpy(array: &Bound<'_, PyAny>, dimensions: usize) -> PyResult<Vec<Self>> {
+                $crate::python::arrays::copied(array, dimensions)
+            }
+
+            fn into_numpy(cells: Vec<Self>) -> Vec<Self> {
+                cells
+            }
+        })*
+    };
+}
+
+pub(super) use same_in_numpy;
+
+same_in_numpy!(f64, f32, i64, i32, bool);
+
+/// Indices and counts, of 32 bits; those of 64 bits are read as well.
+impl Cell for Id {
+    type Element = i32;
+
+    fn from_numpy(array: &Bound<'_, PyAny>, dimensions: usize) -> PyResult<Vec<Self>> {
+        let found: Vec<Id> = if array.cast::<PyArrayDyn<i64>>().is_ok() {
+            copied::<i64>(array, dimensions)?.into_iter().map(id_or_none).collect()
+        } else {
+            copied::<i32>(array, dimensions)?.into_iter().map(i32::cast_unsigned).collect()
+        };
+        let is_negative = found.iter().fold(0, |bits, id| bits | id).cast_signed() < 0;
+        if is_negative { Err(wrong("an index is negative")) } else { Ok(found) }
+    }
+
+    fn into_numpy(cells: Vec<Self>) -> Vec<i32> {
+        cells.into_iter().map(u32::cast_signed).collect()
+    }
+}
+
+/// An index, `NONE` if it is negative.
+#[inline]
+pub fn id_or_none<T>(index: T) -> Id
+where
+    Id: TryFrom<T>,
+{
+    Id::try_from(index).unwrap_or(NONE)
+}
+
+/// A column of an argument, copied, or of a result.
 pub struct Column<T>(pub Vec<T>);
 
-impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for Column<T> {
+impl<'a, 'py, T: Cell> FromPyObject<'a, 'py> for Column<T> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let (shape, values) = elements::<T>(&object)?;
-        if shape.len() != 1 {
-            return Err(wrong(format!("an array has {} dimensions, not 1", shape.len())));
-        }
-        Ok(Self(values))
+        T::from_numpy(&object, 1).map(Self)
     }
 }
 
-/// A table of an argument.
-pub struct Rows<T>(pub Table<T>);
+impl<'py, T: Cell> IntoPyObject<'py> for Column<T> {
+    type Target = PyArray1<T::Element>;
+    type Output = Bound<'py, Self::Target>;
+    type Error = Infallible;
 
-impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for Rows<T> {
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(T::into_numpy(self.0).into_pyarray(py))
+    }
+}
+
+impl<'a, 'py, T: Cell> FromPyObject<'a, 'py> for Table<T> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let (shape, values) = elements::<T>(&object)?;
-        match shape[..] {
-            [rows, columns] => Ok(Self(Table::new(values, rows, columns))),
-            _ => Err(wrong(format!("an array has {} dimensions, not 2", shape.len()))),
-        }
+        let cells = T::from_numpy(&object, 2)?;
+        let array = object.cast::<PyUntypedArray>()?;
+        Ok(Self::new(cells, array.shape()[0], array.shape()[1]))
     }
 }
 
-/// Indices that are not negative.
-pub fn ids<T: Copy + Display>(values: Vec<T>) -> PyResult<Vec<Id>>
-where
-    Id: TryFrom<T>,
-{
-    let found = ids_or_none(&values);
-    match found.iter().position(|&id| id == NONE) {
-        Some(at) => Err(wrong(format!("{} is no index", values[at]))),
-        None => Ok(found),
+impl<'py, T: Cell> IntoPyObject<'py> for Table<T> {
+    type Target = PyArray2<T::Element>;
+    type Output = Bound<'py, Self::Target>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        let shape = [self.rows(), self.columns()];
+        T::into_numpy(self.into_cells()).into_pyarray(py).reshape(shape)
     }
 }
 
-/// Indices, of which negative ones are `NONE`.
-pub fn ids_or_none<T: Copy>(values: &[T]) -> Vec<Id>
-where
-    Id: TryFrom<T>,
-{
-    values.iter().map(|&index| Id::try_from(index).unwrap_or(NONE)).collect()
+/// Devices, or -1 where there is none.
+pub fn devices_or_none(devices: &[Option<Id>]) -> Column<i32> {
+    Column(devices.iter().map(|device| device.map_or(-1, |device| device as i32)).collect())
 }
 
-/// Indices or counts as an array of numpy.
-pub fn to_ints<'py>(py: Python<'py>, ids: &[Id]) -> Array1<'py, i32> {
-    PyArray1::from_iter(py, ids.iter().map(|&id| id as i32))
+impl<T> Column<T> {
+    /// A column of `n` elements.
+    pub fn of(self, name: &str, n: usize) -> PyResult<Vec<T>> {
+        length(name, &self.0, n)?;
+        Ok(self.0)
+    }
 }
 
-/// Indices in 64 bits.
-pub fn to_longs<'py>(py: Python<'py>, ids: &[Id]) -> Array1<'py, i64> {
-    PyArray1::from_iter(py, ids.iter().map(|&id| i64::from(id)))
-}
-
-/// Indices, -1 where there is none.
-pub fn to_ints_or_none<'py>(py: Python<'py>, ids: &[Option<Id>]) -> Array1<'py, i32> {
-    PyArray1::from_iter(py, ids.iter().map(|id| id.map_or(-1, |id| id as i32)))
-}
-
-/// A table as an array of numpy.
-pub fn table_of<T: Element + Copy>(py: Python<'_>, table: Table<T>) -> PyResult<Array2<'_, T>> {
-    let shape = [table.rows(), table.columns()];
-    table.into_cells().into_pyarray(py).reshape(shape)
-}
-
-/// A table of indices or counts as an array of numpy.
-pub fn int_table_of<'py>(py: Python<'py>, table: &Table<Id>) -> PyResult<Array2<'py, i32>> {
-    to_ints(py, table.cells()).reshape([table.rows(), table.columns()])
+impl Column<Id> {
+    /// Indices below `end`.
+    pub fn below(self, name: &str, end: usize) -> PyResult<Vec<Id>> {
+        indices(name, &self.0, end)?;
+        Ok(self.0)
+    }
 }
 
 impl Column<i32> {
@@ -137,9 +219,18 @@ impl Column<i32> {
         }
         on_devices(self.0, d)
     }
+
+    /// `n` indices below `end`, or `NONE`.
+    pub fn indices_or_none(self, name: &str, n: usize, end: usize) -> PyResult<Vec<Id>> {
+        let indices: Vec<Id> = self.of(name, n)?.into_iter().map(id_or_none).collect();
+        match indices.iter().find(|&&index| index != NONE && index as usize >= end) {
+            Some(index) => Err(wrong(format!("{name}: {index} is not below {end}"))),
+            None => Ok(indices),
+        }
+    }
 }
 
-impl Rows<i32> {
+impl Table<i32> {
     /// Placements of the operators of a problem.
     pub fn placements(self, instance: &Instance) -> PyResult<Table<Id>> {
         self.devices(instance.n_operators(), instance.n_devices())
@@ -147,19 +238,11 @@ impl Rows<i32> {
 
     /// Rows with a device, below `d`, of each of `n` operators.
     pub fn devices(self, n: usize, d: usize) -> PyResult<Table<Id>> {
-        let (rows, columns) = (self.0.rows(), self.0.columns());
+        let (rows, columns) = (self.rows(), self.columns());
         if columns != n {
             return Err(wrong(format!("{columns} operators are placed, not {n}")));
         }
-        Ok(Table::new(on_devices(self.0.into_cells(), d)?, rows, columns))
-    }
-}
-
-impl<T> Column<T> {
-    /// A column of `n` elements.
-    pub fn of(self, name: &str, n: usize) -> PyResult<Vec<T>> {
-        length(name, self.0.len(), n).map_err(wrong)?;
-        Ok(self.0)
+        Ok(Table::new(on_devices(self.into_cells(), d)?, rows, columns))
     }
 }
 
@@ -172,3 +255,73 @@ fn on_devices(values: Vec<i32>, d: usize) -> PyResult<Vec<Id>> {
     }
     Ok(ids)
 }
+
+/// An attribute of an object of Python.
+pub trait Attribute: Sized {
+    fn read(found: &Bound<'_, PyAny>) -> PyResult<Self>;
+}
+
+impl<T: Cell> Attribute for Vec<T> {
+    fn read(found: &Bound<'_, PyAny>) -> PyResult<Self> {
+        T::from_numpy(found, 1)
+    }
+}
+
+/// Attributes that are what arguments are.
+macro_rules! attributes {
+    ($($kind:ty),*) => {
+        $(impl $crate::python::arrays::Attribute for $kind {
+            fn read(found: &Bound<'_, PyAny>) -> PyResult<Self> {
+                found.extract().map_err(PyErr::from)
+            }
+        })*
+    };
+}
+
+attributes!(f64, i64, bool, Table<f64>, Table<f32>, Table<bool>);
+
+impl Attribute for usize {
+    fn read(found: &Bound<'_, PyAny>) -> PyResult<Self> {
+        found.extract().map_err(|_| wrong("not a whole number of at least 0"))
+    }
+}
+
+/// The attribute of this name.
+pub fn attribute<T: Attribute>(object: &Bound<'_, PyAny>, name: &str) -> PyResult<T> {
+    let found = object.getattr(name)?;
+    T::read(&found).map_err(|error| {
+        let text = format!("{name}: {}", error.value(object.py()));
+        PyErr::from_type(error.get_type(object.py()), text)
+    })
+}
+
+/// A structure with the attributes of these names of an object of Python, and other fields.
+macro_rules! attributes_of {
+    ($object:expr, $($kind:ident)::+: $($field:ident)* $(; $($others:tt)*)?) => {
+        $($kind)::+ {
+            $($field: $crate::python::arrays::attribute($object, stringify!($field))?,)*
+            $($($others)*)?
+        }
+    };
+}
+
+/// Put values into a dictionary of Python.
+macro_rules! put {
+    ($found:expr, $($key:ident: $value:expr),* $(,)?) => {
+        $($found.set_item(stringify!($key), $value)?;)*
+    };
+}
+
+/// The function `add`, which adds classes, and then functions, to the module.
+macro_rules! exports {
+    ($($class:ident)*; $($function:ident)*) => {
+        /// Add what this file defines to the module.
+        pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_class::<$class>()?;)*
+            $(module.add_function(wrap_pyfunction!($function, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+pub(super) use {attributes, attributes_of, exports, put};

@@ -1,79 +1,138 @@
 //! `coarsening` and `partition` for Python.
 
-use numpy::{IntoPyArray, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Array1, Column, Rows, ids, table_of, to_ints, to_longs, wrong};
-use super::flow::ends;
+use super::arrays::{Attribute, Column, View, attribute, attributes_of, exports, put, wrong};
+use super::flow::check_ends;
+use super::remaining::Remaining;
+use crate::anneal::groups::heavy_groups;
 use crate::anneal::level::Level;
+use crate::check::length;
 use crate::coarsening::Streams;
+use crate::instance::{Id, Platform};
 use crate::partition;
+use crate::rivals::Rivals;
+use crate::table::Table;
+
+/// The core's copy of a `streamplace.model.coarsening.Level`.
+#[pyclass(frozen, name = "Level", module = "streamsim._core")]
+pub struct PyLevel(pub Level);
+
+#[pymethods]
+impl PyLevel {
+    #[new]
+    fn new(level: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let streams = attributes_of!(level, Streams:
+            peer sent taken sent_tuples taken_tuples; start: vec![]
+        );
+        let (entries, tuples) = streams.entries()?;
+        let found = attributes_of!(level, Level:
+            load core start kind allowed device_type memory room ruled plain;
+            entries, tuples,
+            rivals: Rivals::new(attribute(level, "rival_start")?, attribute(level, "rival")?),
+            platform: Platform::read(&level.getattr("platform")?)?
+        );
+        found.check()?;
+        Ok(Self(found))
+    }
+
+    /// Load of the fullest resource under placements of the units.
+    fn peaks(&self, py: Python<'_>, places: Table<i32>) -> PyResult<Column<f64>> {
+        let places = places.devices(self.0.n_units(), self.0.n_devices())?;
+        Ok(Column(py.detach(|| self.0.peaks(&places))))
+    }
+
+    /// The level whose units are groups of units, and its columns that differ.
+    fn contracted<'py>(
+        &self,
+        py: Python<'py>,
+        group: Column<Id>,
+        n_groups: usize,
+    ) -> PyResult<(Self, Bound<'py, PyDict>)> {
+        let group = group.below("group", n_groups)?;
+        length("group", &group, self.0.n_units())?;
+        let coarser = py.detach(|| self.0.contracted(&group, n_groups));
+        let (rival_start, rival) = coarser.rivals.columns();
+        let found = columns(py, Streams::of(&coarser))?;
+        put!(
+            found,
+            load: coarser.load.clone(),
+            core: coarser.core.clone(),
+            kind: Column(coarser.kind.clone()),
+            memory: Column(coarser.memory.clone()),
+            rival_start: longs(rival_start),
+            rival: Column(rival.to_vec()),
+        );
+        Ok((Self(coarser), found))
+    }
+
+    /// Group of every unit, by the heaviest traffic, and the number of groups.
+    fn heavy_groups(
+        &self,
+        py: Python<'_>,
+        place: Column<i32>,
+        order: Column<Id>,
+        most: f64,
+        remaining: Remaining,
+    ) -> PyResult<(Column<Id>, usize)> {
+        let (level, n) = (&self.0, self.0.n_units());
+        let (place, order) = (place.devices(n, level.n_devices())?, order.below("order", n)?);
+        let (group, number) =
+            remaining.watched(py, |watch| heavy_groups(level, &place, &order, most, watch))?;
+        Ok((Column(group), number))
+    }
+}
 
 /// Columns `start` to `taken_tuples` of a level whose units are the n operators.
 #[pyfunction]
 fn level_entries<'py>(
     py: Python<'py>,
     n: usize,
-    source: Column<i32>,
-    target: Column<i32>,
-    traffic: Column<f64>,
-    tuples: Column<f64>,
+    source: Column<Id>,
+    target: Column<Id>,
+    traffic: View<'py, f64>,
+    tuples: View<'py, f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (source, target) = ends(source, target, n)?;
-    let (m, counted) = (source.len(), tuples.0.len());
-    let traffic = traffic.of("traffic", m)?;
-    let tuples = tuples.of("tuples", if counted == 0 { 0 } else { m })?;
-    let streams = Streams::new(n, &source, &target, &traffic, &tuples);
+    check_ends(&source.0, &target.0, n)?;
+    let m = source.0.len();
+    length("traffic", &traffic, m)?;
+    length("tuples", &tuples, if tuples.is_empty() { 0 } else { m })?;
+    columns(py, Streams::new(n, &source.0, &target.0, &traffic, &tuples))
+}
+
+fn columns(py: Python<'_>, streams: Streams) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
-    write_streams(&found, streams)?;
+    put!(
+        found,
+        start: longs(&streams.start),
+        peer: Column(streams.peer),
+        sent: Column(streams.sent),
+        taken: Column(streams.taken),
+        sent_tuples: Column(streams.sent_tuples),
+        taken_tuples: Column(streams.taken_tuples),
+    );
     Ok(found)
 }
 
-/// Columns of a level that differ from those of the level whose units it merges.
-pub fn merged_columns<'py>(py: Python<'py>, level: &Level) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    found.set_item("load", table_of(py, level.load.clone())?)?;
-    found.set_item("core", table_of(py, level.core.clone())?)?;
-    found.set_item("kind", to_ints(py, &level.kind))?;
-    found.set_item("memory", level.memory.to_pyarray(py))?;
-    let (start_of_rivals, rivals) = level.rivals.columns();
-    found.set_item("rival_start", to_longs(py, start_of_rivals))?;
-    found.set_item("rival", to_ints(py, rivals))?;
-    write_streams(&found, Streams::of(level))?;
-    Ok(found)
-}
-
-fn write_streams(found: &Bound<'_, PyDict>, streams: Streams) -> PyResult<()> {
-    let py = found.py();
-    let Streams { start, peer, sent, taken, sent_tuples, taken_tuples } = streams;
-    found.set_item("start", to_longs(py, &start))?;
-    found.set_item("peer", to_ints(py, &peer))?;
-    found.set_item("sent", sent.into_pyarray(py))?;
-    found.set_item("taken", taken.into_pyarray(py))?;
-    found.set_item("sent_tuples", sent_tuples.into_pyarray(py))?;
-    found.set_item("taken_tuples", taken_tuples.into_pyarray(py))
+/// Positions, of 64 bits.
+fn longs(positions: &[Id]) -> Column<i64> {
+    Column(positions.iter().map(|&position| i64::from(position)).collect())
 }
 
 /// Device of every part [K] after exchanges that lower the strain on links.
 #[pyfunction]
-fn exchanged_parts<'py>(
-    py: Python<'py>,
-    traffic: Rows<f64>,
-    wire: Rows<f64>,
-    kind: Column<i32>,
-) -> PyResult<Array1<'py, i32>> {
-    let (kind, k) = (ids(kind.0)?, traffic.0.rows());
-    let sizes = [traffic.0.columns(), wire.0.rows(), wire.0.columns(), kind.len()];
-    if sizes != [k; 4] {
+fn exchanged_parts(
+    py: Python<'_>,
+    traffic: Table<f64>,
+    wire: Table<f64>,
+    kind: Column<Id>,
+) -> PyResult<Column<Id>> {
+    let k = traffic.rows();
+    if [traffic.columns(), wire.rows(), wire.columns(), kind.0.len()] != [k; 4] {
         return Err(wrong(format!("traffic, wire or kind are not of {k} parts")));
     }
-    let at = py.detach(|| partition::exchanged(&traffic.0, &wire.0, &kind));
-    Ok(to_ints(py, &at))
+    Ok(Column(py.detach(|| partition::exchanged(&traffic, &wire, &kind.0))))
 }
 
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(level_entries, module)?)?;
-    module.add_function(wrap_pyfunction!(exchanged_parts, module)?)
-}
+exports!(PyLevel; level_entries exchanged_parts);

@@ -1,31 +1,31 @@
 //! `engine` for Python.
 
-use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods};
+use numpy::{PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::arrays::{Array1, Array2, Column, Rows, table_of, wrong};
-use super::instance::{Columns, Problem};
+use super::arrays::{Column, attribute, attributes_of, exports, wrong};
+use super::instance::Problem;
 use super::remaining::Remaining;
-use crate::engine::plan::TICKS;
 use crate::engine::runs::{self, Log, Sums};
 use crate::engine::single_tuples::{self, MOST_WAITING, Randomness, Times};
 use crate::engine::wiring::{Policy, Settings, Wiring};
 use crate::engine::{Stopped, rates};
 use crate::instance::Instance;
+use crate::table::Table;
 use crate::watch::Watch;
 
 /// Sums of runs of each placement, as arrays in the order of `Sums`.
 #[pyfunction]
 fn simulate<'py>(
     py: Python<'py>,
-    problem: &Bound<'py, Problem>,
+    problem: &Problem,
     wiring: &Bound<'py, PyAny>,
-    placements: Rows<i32>,
+    placements: Table<i32>,
     jump: bool,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let instance = &problem.get().0;
+    let instance = &problem.0;
     let (wiring, placements) = (read(instance, wiring)?, placements.placements(instance)?);
     let (n, k, d) = (instance.n_operators(), wiring.windows.len(), instance.n_devices());
     let (b, inlets) = (placements.rows(), wiring.inlets.len());
@@ -42,11 +42,11 @@ fn simulate<'py>(
 #[pyfunction]
 fn simulate_logged<'py>(
     py: Python<'py>,
-    problem: &Bound<'py, Problem>,
+    problem: &Problem,
     wiring: &Bound<'py, PyAny>,
     placement: Column<i32>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let instance = &problem.get().0;
+    let instance = &problem.0;
     let (wiring, placement) = (read(instance, wiring)?, placement.placement(instance)?);
     let (n, m, t) = (instance.n_operators(), instance.n_streams(), wiring.settings.ticks);
     let (k, s, d) = (wiring.windows.len(), wiring.sources.len(), instance.n_devices());
@@ -65,7 +65,7 @@ fn simulate_logged<'py>(
 #[allow(clippy::too_many_arguments)]
 fn tuple_times<'py>(
     py: Python<'py>,
-    problem: &Bound<'py, Problem>,
+    problem: &Problem,
     wiring: &Bound<'py, PyAny>,
     placement: Column<i32>,
     weights: Column<f64>,
@@ -74,7 +74,7 @@ fn tuple_times<'py>(
     horizon: f64,
     tuples: usize,
 ) -> PyResult<(Bound<'py, PyAny>, usize)> {
-    let instance = &problem.get().0;
+    let instance = &problem.0;
     let (wiring, placement) = (read(instance, wiring)?, placement.placement(instance)?);
     let all = [Randomness::Nothing, Randomness::Arrivals, Randomness::All];
     let random = *all.get(random).ok_or_else(|| wrong("there is no such randomness"))?;
@@ -96,57 +96,33 @@ fn tuple_times<'py>(
 
 /// Number of source tuples that an input tuple of each sink represents.
 #[pyfunction]
-fn source_equivalents<'py>(py: Python<'py>, problem: &Bound<'py, Problem>) -> Array1<'py, f64> {
-    rates::source_equivalents(&problem.get().0).into_pyarray(py)
+fn source_equivalents(problem: &Problem) -> Column<f64> {
+    Column(rates::source_equivalents(&problem.0))
 }
 
 /// Imbalance of each operator's input in each run.
 #[pyfunction]
-fn drifts<'py>(
-    py: Python<'py>,
-    problem: &Bound<'py, Problem>,
-    admitted: Rows<f64>,
-    taken: Rows<f64>,
-    emitted: Rows<f64>,
-) -> PyResult<Array2<'py, f64>> {
-    let found = rates::drifts(&problem.get().0, &admitted.0, &taken.0, &emitted.0);
-    table_of(py, found.map_err(wrong)?)
+fn drifts(
+    problem: &Problem,
+    admitted: Table<f64>,
+    taken: Table<f64>,
+    emitted: Table<f64>,
+) -> PyResult<Table<f64>> {
+    Ok(rates::drifts(&problem.0, &admitted, &taken, &emitted)?)
 }
 
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("CAPACITY_TICKS", TICKS)?;
-    module.add_function(wrap_pyfunction!(simulate, module)?)?;
-    module.add_function(wrap_pyfunction!(simulate_logged, module)?)?;
-    module.add_function(wrap_pyfunction!(tuple_times, module)?)?;
-    module.add_function(wrap_pyfunction!(source_equivalents, module)?)?;
-    module.add_function(wrap_pyfunction!(drifts, module)?)
-}
+exports!(; simulate simulate_logged tuple_times source_equivalents drifts);
 
 /// Wiring of an object that has the columns of `streamsim.engine.wiring.Wiring`.
 fn read(instance: &Instance, wiring: &Bound<'_, PyAny>) -> PyResult<Wiring> {
-    let of = Columns(wiring);
-    let count = |name: &str| {
-        let number = wiring.getattr(name)?.extract::<usize>();
-        number.map_err(|_| wrong(format!("{name} is not a whole number of at least 0")))
-    };
-    let policy = *[Policy::Dynamic, Policy::Uniform, Policy::Weighted]
-        .get(count("policy")?)
-        .ok_or_else(|| wrong("there is no such policy"))?;
-    let settings = Settings {
-        generated: of.table("generated")?,
-        constant_from: count("constant_from")?,
-        weights: of.floats("weights")?,
-        policy,
-        capacity: of.float("capacity")?,
-        peak: of.float("peak")?,
-        ticks: count("ticks")?,
-        warm_ticks: count("warm_ticks")?,
-        iterations: count("iterations")?,
-        dt: of.float("dt")?,
-        slice_seconds: of.float("slice_seconds")?,
-    };
-    Wiring::new(instance, settings).map_err(wrong)
+    let policy: usize = attribute(wiring, "policy")?;
+    let policies = [Policy::Dynamic, Policy::Uniform, Policy::Weighted];
+    let policy = *policies.get(policy).ok_or_else(|| wrong("there is no such policy"))?;
+    let settings = attributes_of!(wiring, Settings:
+        generated constant_from weights capacity peak ticks warm_ticks iterations dt slice_seconds;
+        policy
+    );
+    Ok(Wiring::new(instance, settings)?)
 }
 
 /// Make arrays of zeros and let a run write into them, without the GIL.
@@ -166,8 +142,7 @@ fn fill<'py, T: Send, const K: usize>(
     let slices = borrowed.iter_mut().map(|array| array.as_slice_mut());
     let slices = slices.collect::<Result<Vec<_>, _>>()?;
     let slices = slices.try_into().map_err(|_| wrong("a wrong number of arrays"))?;
-    let (done, end) = Remaining::ENDLESS.watched(py, |watch| write(slices, watch));
-    end?;
+    let done = Remaining::ENDLESS.watched(py, |watch| write(slices, watch))?;
     let result = done.map_err(|stopped| match stopped {
         Stopped::OutOfMemory => PyMemoryError::new_err("the run needs more memory than there is"),
         Stopped::Interrupted => PyKeyboardInterrupt::new_err(()),

@@ -1,12 +1,11 @@
 //! `exact` for Python.
 
-use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Array1, Array2, Column, table_of, to_ints, wrong};
-use super::instance::{Columns, read_platform};
+use super::arrays::{Attribute, Column, attribute, attributes_of, exports, wrong};
 use super::remaining::Remaining;
 use super::scheduling::Tasks;
+use crate::check::each;
 use crate::equation::n_resources;
 use crate::exact::annealing;
 use crate::exact::branching::{self, Limits, Outcome, Patterns};
@@ -15,9 +14,9 @@ use crate::exact::packing;
 use crate::exact::patterns::{Hub, Spread};
 use crate::exact::units::Units;
 use crate::exact::windows::Windows;
-use crate::instance::Id;
+use crate::instance::{Id, Platform};
 use crate::rivals::Rivals;
-use crate::watch::Watch;
+use crate::table::Table;
 
 /// Most cells of placements for which memory is taken at once.
 const FIRST_CELLS: usize = 1 << 20;
@@ -34,73 +33,60 @@ struct PyUnits(Units);
 impl PyUnits {
     #[new]
     fn new(units: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = Columns(units);
-        let load = of.table("load")?;
-        let rivals = Rivals::new(of.ids("rival_start")?, of.ids("rivals")?, load.rows());
-        let found = Units {
-            core: of.table("core")?,
-            source: of.ids("source")?,
-            target: of.ids("target")?,
-            traffic: of.floats("traffic")?,
-            tuples: of.floats("tuples")?,
-            start: of.ids("start")?,
-            around: of.ids("around")?,
-            rivals: rivals.map_err(wrong)?,
-            platform: read_platform(&Columns(&units.getattr("platform")?))?,
-            classes: of.ids("classes")?,
-            memory: of.floats("memory")?,
-            room: of.floats("room")?,
-            load,
-        };
-        found.check().map_err(wrong)?;
+        let found = attributes_of!(units, Units:
+            load core source target traffic tuples start around classes memory room;
+            rivals: Rivals::new(attribute(units, "rival_start")?, attribute(units, "rivals")?),
+            platform: Platform::read(&units.getattr("platform")?)?
+        );
+        found.check()?;
         Ok(Self(found))
     }
 
     /// Load of every resource, and the largest, single cores included.
-    fn loads<'py>(&self, py: Python<'py>, place: Column<i32>) -> PyResult<(Array1<'py, f64>, f64)> {
+    fn loads(&self, place: Column<i32>) -> PyResult<(Column<f64>, f64)> {
         let place = self.place(place)?;
         let mut loads = vec![0.0; n_resources(self.0.n_devices())];
         let peak = self.0.write_loads(&place, &mut loads);
-        Ok((loads.into_pyarray(py), peak))
+        Ok((Column(loads), peak))
     }
 
     /// Anneal a placement; the best one, its peak, and the number of moves that the clock left.
     #[allow(clippy::too_many_arguments)]
-    fn anneal<'py>(
+    fn anneal(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         start: Column<i32>,
         kind: Column<i32>,
         moves: u64,
         enough: f64,
         seed: u32,
         remaining: Remaining,
-    ) -> PyResult<(Array1<'py, i32>, f64, u64)> {
+    ) -> PyResult<(Column<Id>, f64, u64)> {
         let (start, stop) = (self.place(start)?, remaining.at_most(moves));
-        if kind.0.len() != start.len() {
-            return Err(wrong("not every unit has a kind"));
-        }
-        let (found, end) = remaining.watched(py, |watch| {
-            annealing::anneal(&self.0, start, &kind.0, (moves, stop), enough, seed, watch)
-        });
-        end.map(|()| (to_ints(py, &found.place), found.peak, found.moves))
+        let kind = kind.of("kind", start.len())?;
+        let found = remaining.watched(py, |watch| {
+            annealing::anneal(&self.0, start, &kind, (moves, stop), enough, seed, watch)
+        })?;
+        Ok((Column(found.place), found.peak, found.moves))
     }
 
     /// Branch and bound: a placement within the limits, whether there is none, and the nodes.
-    fn place_below<'py>(
+    fn place_below(
         &self,
-        py: Python<'py>,
-        limits: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        limits: &Bound<'_, PyAny>,
         nodes: u64,
         remaining: Remaining,
-    ) -> PyResult<(Option<Array1<'py, i32>>, bool, u64)> {
-        let below = read_limits(limits)?;
-        below.check(&self.0).map_err(wrong)?;
+    ) -> PyResult<(Option<Column<Id>>, bool, u64)> {
+        let patterns = limits.getattr("patterns")?;
+        let patterns = attributes_of!(&patterns, Patterns: word work single field guards total);
+        let below = attributes_of!(limits, Limits: full cut work power wire rank; patterns);
+        below.check(&self.0)?;
         let nodes = remaining.at_most(nodes);
-        let ((outcome, nodes), end) =
-            remaining.watched(py, |watch| branching::place_below(&self.0, &below, nodes, watch));
-        end.map(|()| match outcome {
-            Outcome::Improved(place) => (Some(to_ints(py, &place)), false, nodes),
+        let (outcome, nodes) =
+            remaining.watched(py, |watch| branching::place_below(&self.0, &below, nodes, watch))?;
+        Ok(match outcome {
+            Outcome::Improved(place) => (Some(Column(place)), false, nodes),
             Outcome::Exhausted => (None, true, nodes),
             Outcome::Paused => (None, false, nodes),
         })
@@ -118,18 +104,17 @@ impl PyUnits {
         if batch == 0 || steps == 0 {
             return Err(wrong("a slice is empty"));
         }
-        let (few, end) = remaining.watched(py, |watch| {
+        remaining.watched(py, |watch| {
             let (mut listing, mut before) = (Listing::new(&self.0), 0_usize);
             while !listing.is_over() {
-                let size = listing.proceed(&self.0, (batch, steps), watch, |_| ());
+                let size = listing.proceed(&self.0, (batch, steps), watch, |_, _| ());
                 if before.saturating_add(size) > most || watch.is_over(0) {
                     return false;
                 }
                 before = before.saturating_add(batch);
             }
             true
-        });
-        end.map(|()| few)
+        })
     }
 }
 
@@ -150,8 +135,9 @@ struct PyListing {
 #[pymethods]
 impl PyListing {
     #[new]
-    fn new(units: &Bound<'_, PyUnits>) -> Self {
-        Self { units: units.clone().unbind(), listing: Listing::new(&units.get().0) }
+    fn new(units: Py<PyUnits>) -> Self {
+        let listing = Listing::new(&units.get().0);
+        Self { units, listing }
     }
 
     /// Whether there are no more placements.
@@ -161,72 +147,61 @@ impl PyListing {
     }
 
     /// The next placements, at most `most` in at most so many steps.
-    fn proceed<'py>(
+    fn proceed(
         &mut self,
-        py: Python<'py>,
+        py: Python<'_>,
         most: usize,
         steps: usize,
         remaining: Remaining,
-    ) -> PyResult<Array2<'py, i32>> {
+    ) -> PyResult<Table<i32>> {
         let Self { units, listing } = self;
         let units = &units.get().0;
-        let ((size, cells), end) = remaining.watched(py, |watch| {
+        remaining.watched(py, |watch| {
             let room = units.n_units().saturating_mul(most).min(FIRST_CELLS);
             let mut cells = Vec::with_capacity(room);
-            let take = |place: &[Id]| cells.extend_from_slice(place);
+            let take = |place: &[Id], last| {
+                cells.extend(place.iter().chain([&last]).map(|&d| d as i32));
+            };
             let size = listing.proceed(units, (most, steps), watch, take);
-            (size, cells.into_iter().map(|d| d as i32).collect::<Vec<_>>())
-        });
-        end?;
-        cells.into_pyarray(py).reshape([size, units.n_units()])
+            Table::new(cells, size, units.n_units())
+        })
     }
 }
 
 /// Whether all loads can be at most a limit; none if that is unknown. If so, also the pattern of
 /// each device.
 #[pyfunction]
-fn spread<'py>(
-    py: Python<'py>,
-    hub: &Bound<'py, PyAny>,
+fn spread(
+    py: Python<'_>,
+    hub: Hub,
     limit: f64,
     n_devices: usize,
     steps: i64,
     remaining: Remaining,
-) -> PyResult<(Option<bool>, Option<Array2<'py, i64>>)> {
-    let hub = read_hub(hub)?;
+) -> PyResult<(Option<bool>, Option<Table<i64>>)> {
     if n_devices > MOST_DEVICES {
         return Err(wrong(format!("{n_devices} devices are too many")));
     }
-    let (answer, end) = remaining.watched(py, |watch| hub.spread(limit, n_devices, steps, watch));
-    end?;
-    Ok(match answer {
+    Ok(match remaining.watched(py, |watch| hub.spread(limit, n_devices, steps, watch))? {
         Spread::No => (Some(false), None),
         Spread::Unknown => (None, None),
-        Spread::Yes(rows) => {
-            let rows = rows.into_pyarray(py).reshape([n_devices, hub.n_kinds()])?;
-            (Some(true), Some(rows))
-        }
+        Spread::Yes(cells) => (Some(true), Some(Table::new(cells, n_devices, hub.n_kinds()))),
     })
 }
 
 /// Words and work of all patterns from `least` to the cut; none if there are too many.
 #[pyfunction]
-fn pattern_words<'py>(
-    py: Python<'py>,
-    hub: &Bound<'py, PyAny>,
-    shift: Column<i64>,
+fn pattern_words(
+    py: Python<'_>,
+    hub: Hub,
+    shift: Column<Id>,
     least: f64,
     cut: f64,
     remaining: Remaining,
-) -> PyResult<Option<(Array1<'py, i64>, Array1<'py, f64>)>> {
-    let hub = read_hub(hub)?;
-    let shift: Vec<u32> = shift.0.into_iter().filter_map(|bits| u32::try_from(bits).ok()).collect();
-    if shift.len() != hub.n_kinds() {
-        return Err(wrong("not every kind has its bits"));
-    }
-    let (found, end) = remaining.watched(py, |watch| hub.words(&shift, least, cut, watch));
-    end?;
-    Ok(found.map(|(words, works)| (words.into_pyarray(py), works.into_pyarray(py))))
+) -> PyResult<Option<(Column<i64>, Column<f64>)>> {
+    let shift = shift.of("shift", hub.n_kinds())?;
+    let found = remaining.watched(py, |watch| hub.words(&shift, least, cut, watch))?;
+    Ok(found.map(|(words, works)| (Column(words), Column(works))))
 }
 
 /// Whether items of some sizes fit when packed into devices in order, or deciding takes too long.
@@ -238,77 +213,44 @@ fn packs(
     room: Column<f64>,
     remaining: Remaining,
 ) -> PyResult<bool> {
-    let (sizes, counts, room) = (sizes.0, check_counts(counts.0)?, room.0);
-    if sizes.len() != counts.len() {
-        return Err(wrong("not every size has its number of items"));
-    }
-    let search = |watch: &mut Watch| packing::packs(&sizes, &counts, &room, watch);
-    let (fits, end) = remaining.watched(py, search);
-    end.map(|()| fits)
+    let counts = checked_counts(counts.of("counts", sizes.0.len())?)?;
+    remaining.watched(py, |watch| packing::packs(&sizes.0, &counts, &room.0, watch))
 }
 
 /// Heads, tails and work of tasks on devices in a pass below a cut.
 #[pyfunction]
-fn windows_below<'py>(
-    py: Python<'py>,
-    tasks: &Bound<'py, Tasks>,
+fn windows_below(
+    py: Python<'_>,
+    tasks: &Tasks,
     cut: f64,
     remaining: Remaining,
-) -> PyResult<(Array2<'py, f64>, Array2<'py, f64>, Array2<'py, f64>)> {
-    let tasks = &tasks.get().0;
-    let (found, end) = remaining.watched(py, |watch| Windows::below(tasks, cut, watch));
-    end?;
-    Ok((table_of(py, found.head)?, table_of(py, found.tail)?, table_of(py, found.work)?))
+) -> PyResult<(Table<f64>, Table<f64>, Table<f64>)> {
+    let found = remaining.watched(py, |watch| Windows::below(&tasks.0, cut, watch))?;
+    Ok((found.head, found.tail, found.work))
 }
 
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyUnits>()?;
-    module.add_class::<PyListing>()?;
-    module.add_function(wrap_pyfunction!(spread, module)?)?;
-    module.add_function(wrap_pyfunction!(pattern_words, module)?)?;
-    module.add_function(wrap_pyfunction!(packs, module)?)?;
-    module.add_function(wrap_pyfunction!(windows_below, module)?)
-}
+exports!(PyUnits PyListing; spread pattern_words packs windows_below);
 
-fn read_hub(hub: &Bound<'_, PyAny>) -> PyResult<Hub> {
-    let of = Columns(hub);
-    let counts = check_counts(of.any::<i64>("counts", 1)?.1)?;
-    let (work, sent, taken) = (of.floats("work")?, of.floats("sent")?, of.floats("taken")?);
-    if counts.is_empty() || [&work, &sent, &taken].iter().any(|row| row.len() != counts.len()) {
-        return Err(wrong("a hub has kinds, each with its work and loads"));
+/// An object with the columns of `streamplace.placers.exact.peak_bounds.Hub`.
+impl<'a, 'py> FromPyObject<'a, 'py> for Hub {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let found = attributes_of!(&object, Self: counts work sent taken own);
+        let k = found.n_kinds();
+        if k == 0 {
+            return Err(wrong("a hub has kinds"));
+        }
+        each!(length, found, k; work sent taken);
+        Ok(Self { counts: checked_counts(found.counts)?, ..found })
     }
-    Ok(Hub { counts, work, sent, taken, own: of.float("own")? })
 }
 
 /// Numbers of items, of which there are not too many combinations.
-fn check_counts(counts: Vec<i64>) -> PyResult<Vec<i64>> {
+fn checked_counts(counts: Vec<i64>) -> PyResult<Vec<i64>> {
     let states: f64 = counts.iter().map(|&count| count as f64 + 1.0).product();
     if counts.iter().any(|&count| count < 0) || states > MOST_STATES {
         return Err(wrong("counts are negative, or have too many combinations"));
     }
     Ok(counts)
-}
-
-fn read_limits(limits: &Bound<'_, PyAny>) -> PyResult<Limits> {
-    let of = Columns(limits);
-    let found = limits.getattr("patterns")?;
-    let patterns = Columns(&found);
-    let longs = |name: &str| Ok::<_, PyErr>(patterns.any::<i64>(name, 1)?.1);
-    Ok(Limits {
-        full: of.floats("full")?,
-        cut: of.float("cut")?,
-        work: of.floats("work")?,
-        power: of.floats("power")?,
-        wire: of.float("wire")?,
-        patterns: Patterns {
-            word: longs("word")?,
-            work: patterns.floats("work")?,
-            single: longs("single")?,
-            field: longs("field")?,
-            guards: found.getattr("guards")?.extract()?,
-            total: patterns.float("total")?,
-        },
-        rank: of.floats("rank")?,
-    })
 }

@@ -1,9 +1,8 @@
 //! `incremental` for Python.
 
-use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use super::arrays::{Array1, Column, to_ints, wrong};
+use super::arrays::{Column, exports, wrong};
 use super::instance::Problem;
 use crate::incremental::LoadState;
 use crate::instance::Id;
@@ -20,22 +19,22 @@ struct Incremental {
 #[pymethods]
 impl Incremental {
     #[new]
-    fn new(problem: Bound<'_, Problem>, placement: Column<i32>) -> PyResult<Self> {
+    fn new(problem: Py<Problem>, placement: Column<i32>) -> PyResult<Self> {
         let instance = &problem.get().0;
         let state = LoadState::new(instance, placement.placement(instance)?);
-        Ok(Self { problem: problem.unbind(), state, moves: vec![] })
+        Ok(Self { problem, state, moves: vec![] })
     }
 
     /// Device of every operator, a copy.
     #[getter]
-    fn placement<'py>(&self, py: Python<'py>) -> Array1<'py, i32> {
-        to_ints(py, self.state.placement())
+    fn placement(&self) -> Column<Id> {
+        Column(self.state.placement().to_vec())
     }
 
     /// Load of every resource, as in the load equation; without network cards that cannot limit.
     #[getter]
-    fn loads<'py>(&self, py: Python<'py>) -> Array1<'py, f64> {
-        PyArray1::from_vec(py, self.state.loads())
+    fn loads(&self) -> Column<f64> {
+        Column(self.state.loads())
     }
 
     /// Relative throughput of the current placement.
@@ -74,7 +73,4 @@ impl Incremental {
     }
 }
 
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Incremental>()
-}
+exports!(Incremental; );

@@ -16,7 +16,6 @@ mod pilot;
 mod pilot_makespan;
 mod remaining;
 mod scheduling;
-mod signals;
 mod steady;
 
 use pyo3::prelude::*;
@@ -25,6 +24,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SOURCES", env!("CORE_SOURCES"))?;
+    module.add("CAPACITY_TICKS", crate::engine::plan::TICKS)?;
     instance::add(module)?;
     flow::add(module)?;
     steady::add(module)?;

@@ -1,12 +1,19 @@
 //! `passes` for Python.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::{Element, PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::IntoPyDict;
 
-use super::arrays::{Array1, Array2, Column, Rows, ids, ids_or_none, table_of, to_ints, wrong};
-use super::instance::{Columns, Problem};
+use super::arrays::{
+    Column, View, attribute, attributes, attributes_of, exports, id_or_none, same_in_numpy, wrong,
+};
+use super::instance::Problem;
+use crate::check::shape;
+use crate::instance::Id;
 use crate::passes::{
-    self, Costs, Device, Link, Network, Noise, Operator, Queue, Simulator, Stream,
+    self, Costs, Device, Link, Network, Noise, Operator, Queue, Simulator, Stream, fixed_seconds,
+    sending_seconds,
 };
 use crate::table::Table;
 
@@ -18,83 +25,89 @@ pub struct Pass(pub passes::Pass);
 impl Pass {
     #[new]
     fn new(one_pass: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let found = read(one_pass)?;
-        found.check().map_err(wrong)?;
+        let operators: View<'_, OperatorRecord> = one_pass.getattr("operators")?.extract()?;
+        let operators = operators.iter().map(|record| Operator {
+            inputs: id_or_none(record.inputs),
+            out_start: id_or_none(record.out_start),
+            out_end: id_or_none(record.out_end),
+        });
+        let streams: View<'_, StreamRecord> = one_pass.getattr("streams")?.extract()?;
+        let streams = streams.iter().map(|record| Stream {
+            size: record.size,
+            tuples: record.tuples,
+            source: id_or_none(record.source),
+            target: id_or_none(record.target),
+            first: id_or_none(record.first),
+            more: id_or_none(record.more),
+        });
+        let found = attributes_of!(one_pass, passes::Pass:
+            devices links work order gap overhead overhead_per_byte;
+            operators: operators.collect(),
+            streams: streams.collect()
+        );
+        found.check()?;
         Ok(Self(found))
     }
 }
 
-/// Fields of an array of records.
-struct Records<'py>(Bound<'py, PyAny>);
-
-impl Records<'_> {
-    fn field<T: Element + Copy>(&self, name: &str, length: usize) -> PyResult<Vec<T>> {
-        self.0.get_item(name)?.extract::<Column<T>>()?.of(name, length)
-    }
+/// A record of `streamsim.passes.compiled.OPERATOR`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct OperatorRecord {
+    priority: f64,
+    level: i32,
+    inputs: i32,
+    out_start: i64,
+    out_end: i64,
 }
 
-fn read(one_pass: &Bound<'_, PyAny>) -> PyResult<passes::Pass> {
-    let of = Columns(one_pass);
-    let records = |name: &str| -> PyResult<_> {
-        let found = one_pass.getattr(name)?;
-        Ok((found.len()?, Records(found.call_method1("reshape", (-1,))?)))
+/// A record of `streamsim.passes.compiled.STREAM`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct StreamRecord {
+    size: f64,
+    tuples: f64,
+    source: i32,
+    target: i32,
+    first: i64,
+    more: i64,
+}
+
+/// Let numpy compare the dtype of an array with that of a structure, and read its records.
+macro_rules! record {
+    ($record:ident: $($field:literal $type:literal),*) => {
+        unsafe impl Element for $record {
+            const IS_COPY: bool = true;
+
+            fn get_dtype(py: Python<'_>) -> Bound<'_, PyArrayDescr> {
+                static DTYPE: PyOnceLock<Py<PyArrayDescr>> = PyOnceLock::new();
+                let dtype = || aligned_dtype::<Self>(py, vec![$(($field, $type)),*]);
+                DTYPE.get_or_init(py, || dtype().expect("numpy has dtypes")).bind(py).clone()
+            }
+
+            fn clone_ref(&self, _: Python<'_>) -> Self {
+                *self
+            }
+        }
     };
-    let (d, devices) = records("devices")?;
-    let (_, links) = records("links")?;
-    Ok(passes::Pass {
-        operators: read_operators(records("operators")?)?,
-        streams: read_streams(records("streams")?)?,
-        devices: read_devices(d, &devices)?,
-        links: Table::new(read_links(d * d, &links)?, d, d),
-        work: of.table("work")?,
-        order: of.ids("order")?,
-        gap: of.float("gap")?,
-        overhead: of.float("overhead")?,
-        overhead_per_byte: of.float("overhead_per_byte")?,
-    })
 }
 
-fn read_operators((n, records): (usize, Records<'_>)) -> PyResult<Vec<Operator>> {
-    let inputs = ids(records.field::<i32>("inputs", n)?)?;
-    let (start, end) = (records.field("out_start", n)?, records.field("out_end", n)?);
-    let (start, end) = (ids::<i64>(start)?, ids::<i64>(end)?);
-    let rows = inputs.into_iter().zip(start).zip(end);
-    let operator = |((inputs, out_start), out_end)| Operator { inputs, out_start, out_end };
-    Ok(rows.map(operator).collect())
+record!(OperatorRecord: "priority" "f8", "level" "i4", "inputs" "i4", "out_start" "i8", "out_end" "i8");
+record!(StreamRecord: "size" "f8", "tuples" "f8", "source" "i4", "target" "i4", "first" "i8", "more" "i8");
+record!(Device: "egress" "f8", "ingress" "f8", "type" "i4", "cores" "i4");
+record!(Link: "latency" "f8", "link" "f8", "seconds_per_byte" "f8");
+
+/// The dtype of these fields with the layout of C, in which `T` has them as well.
+fn aligned_dtype<T>(py: Python<'_>, fields: Vec<(&str, &str)>) -> PyResult<Py<PyArrayDescr>> {
+    let options = [("align", true)].into_py_dict(py)?;
+    let dtype = py.import("numpy")?.getattr("dtype")?.call((fields,), Some(&options))?;
+    let dtype = dtype.cast_into::<PyArrayDescr>()?;
+    assert_eq!(dtype.itemsize(), size_of::<T>());
+    Ok(dtype.unbind())
 }
 
-fn read_streams((m, records): (usize, Records<'_>)) -> PyResult<Vec<Stream>> {
-    let (size, tuples) = (records.field("size", m)?, records.field("tuples", m)?);
-    let source = ids(records.field::<i32>("source", m)?)?;
-    let target = ids(records.field::<i32>("target", m)?)?;
-    let first = ids(records.field::<i64>("first", m)?)?;
-    let more = ids_or_none(&records.field::<i64>("more", m)?);
-    let stream = |e: usize| Stream {
-        size: size[e],
-        tuples: tuples[e],
-        source: source[e],
-        target: target[e],
-        first: first[e],
-        more: more[e],
-    };
-    Ok((0..m).map(stream).collect())
-}
-
-fn read_devices(d: usize, records: &Records<'_>) -> PyResult<Vec<Device>> {
-    let (egress, ingress) = (records.field("egress", d)?, records.field("ingress", d)?);
-    let kind = ids(records.field::<i32>("type", d)?)?;
-    let cores = ids(records.field::<i32>("cores", d)?)?;
-    let rows = egress.into_iter().zip(ingress).zip(kind).zip(cores);
-    let device = |(((egress, ingress), kind), cores)| Device { egress, ingress, kind, cores };
-    Ok(rows.map(device).collect())
-}
-
-fn read_links(size: usize, records: &Records<'_>) -> PyResult<Vec<Link>> {
-    let (latency, link) = (records.field("latency", size)?, records.field("link", size)?);
-    let rows = latency.into_iter().zip(link).zip(records.field("seconds_per_byte", size)?);
-    let link = |((latency, link), seconds_per_byte)| Link { latency, link, seconds_per_byte };
-    Ok(rows.map(link).collect())
-}
+same_in_numpy!(Device, Link);
+attributes!(Table<Link>);
 
 /// Rules of a pass, as `streamsim.pass_rules.Rules`.
 #[derive(FromPyObject)]
@@ -127,13 +140,9 @@ impl Rules {
 }
 
 /// One row for all placements, or one for each.
-fn rows(name: &str, found: Rows<f64>, count: usize, size: usize) -> PyResult<Table> {
-    let table = found.0;
-    if table.columns() == size && (table.rows() == 1 || table.rows() == count.max(1)) {
-        return Ok(table);
-    }
-    let (rows, columns) = (table.rows(), table.columns());
-    Err(wrong(format!("{name} are {rows} × {columns}, not 1 or {count} × {size}")))
+fn check_rows(name: &str, table: &Table, count: usize, size: usize) -> PyResult<()> {
+    let rows = if table.rows() == 1 { 1 } else { count.max(1) };
+    Ok(shape(name, table, rows, size)?)
 }
 
 fn row(table: &Table, i: usize) -> &[f64] {
@@ -142,49 +151,79 @@ fn row(table: &Table, i: usize) -> &[f64] {
 
 /// Makespan of one pass under each placement.
 #[pyfunction]
-#[pyo3(signature = (one_pass, placements, rules, priorities, work_factors, send_factors))]
-fn makespans<'py>(
-    py: Python<'py>,
-    one_pass: &Bound<'py, Pass>,
-    placements: Rows<i32>,
+fn makespans(
+    py: Python<'_>,
+    one_pass: &Pass,
+    placements: Table<i32>,
     rules: Rules,
-    priorities: Rows<f64>,
-    work_factors: Rows<f64>,
-    send_factors: Rows<f64>,
-) -> PyResult<Array1<'py, f64>> {
-    let (pass, rules) = (&one_pass.get().0, rules.read()?);
+    priorities: Table<f64>,
+    work_factors: Table<f64>,
+    send_factors: Table<f64>,
+) -> PyResult<Column<f64>> {
+    let (pass, rules) = (&one_pass.0, rules.read()?);
     let (n, m) = (pass.operators.len(), pass.streams.len());
     let placements = placements.devices(n, pass.devices.len())?;
     let count = placements.rows();
-    let priorities = rows("priorities", priorities, count, n)?;
-    let work = rows("work_factors", work_factors, count, n)?;
-    let sending = rows("send_factors", send_factors, count, m)?;
-    let found = py.detach(|| {
+    check_rows("priorities", &priorities, count, n)?;
+    check_rows("work_factors", &work_factors, count, n)?;
+    check_rows("send_factors", &send_factors, count, m)?;
+    Ok(Column(py.detach(|| {
         let mut simulator = Simulator::new(pass, rules, priorities.row(0));
         let makespan = |i: usize| {
             if priorities.rows() > 1 {
                 simulator.set_priority(priorities.row(i));
             }
-            let noise = Noise { work: row(&work, i), sending: row(&sending, i) };
+            let noise = Noise { work: row(&work_factors, i), sending: row(&send_factors, i) };
             simulator.noisy_makespan(placements.row(i), noise)
         };
-        (0..count).map(makespan).collect::<Vec<_>>()
+        (0..count).map(makespan).collect()
+    })))
+}
+
+/// Start and finish of every operator and the producer of its last input, under each placement.
+#[pyfunction]
+fn operator_times(
+    py: Python<'_>,
+    one_pass: &Pass,
+    placements: Table<i32>,
+    rules: Rules,
+    priority: Column<f64>,
+) -> PyResult<(Table<f64>, Table<f64>, Table<i32>)> {
+    let (pass, rules) = (&one_pass.0, rules.read()?);
+    let n = pass.operators.len();
+    let placements = placements.devices(n, pass.devices.len())?;
+    let (count, priority) = (placements.rows(), priority.of("priority", n)?);
+    let (mut start, mut finish, mut producer) = (vec![], vec![], vec![]);
+    let ends = py.detach(|| {
+        let mut simulator = Simulator::new(pass, rules, &priority);
+        (0..count).all(|i| {
+            let makespan = simulator.makespan(placements.row(i));
+            let operators = simulator.operators();
+            start.extend(operators.iter().map(|v| v.start));
+            finish.extend(operators.iter().map(|v| v.finish));
+            producer.extend(operators.iter().map(|v| v.producer().map_or(-1, |u| u as i32)));
+            rules.queue != Queue::Line || makespan < f64::INFINITY
+        })
     });
-    Ok(found.into_pyarray(py))
+    if !ends {
+        return Err(wrong("the order of a device contradicts the streams; correct the priorities"));
+    }
+    let table = |cells| Table::new(cells, count, n);
+    Ok((table(start), table(finish), Table::new(producer, count, n)))
 }
 
 /// Makespan and times of one pass; see `streamsim._core`.
 #[pyfunction]
-fn pass_times<'py>(
-    py: Python<'py>,
-    one_pass: &Bound<'py, Pass>,
+fn pass_times(
+    py: Python<'_>,
+    one_pass: &Pass,
     placement: Column<i32>,
     rules: Rules,
     priority: Column<f64>,
     work_factor: Column<f64>,
     send_factor: Column<f64>,
-) -> PyResult<(f64, Array2<'py, f64>, Array2<'py, f64>)> {
-    let (pass, rules) = (&one_pass.get().0, rules.read()?);
+) -> PyResult<(f64, Table<f64>, Table<f64>)> {
+    let (pass, rules) = (&one_pass.0, rules.read()?);
     let (n, m) = (pass.operators.len(), pass.streams.len());
     let placement = placement.devices(n, pass.devices.len())?;
     let mut simulator = Simulator::new(pass, rules, &priority.of("priority", n)?);
@@ -194,71 +233,63 @@ fn pass_times<'py>(
     let makespan = py.detach(|| simulator.noisy_makespan(&placement, noise));
     let (operators, streams) = (simulator.operators(), simulator.streams());
     let tasks = operators.iter().flat_map(|v| [v.ready, v.start, v.finish, v.work]);
-    let tasks = PyArray1::from_iter(py, tasks).reshape([n, 4])?;
     let streams = streams.iter().flat_map(|e| [e.departure, e.arrival]);
-    let streams = PyArray1::from_iter(py, streams).reshape([m, 2])?;
-    Ok((makespan, tasks, streams))
+    Ok((makespan, Table::new(tasks.collect(), n, 4), Table::new(streams.collect(), m, 2)))
 }
 
 /// Lower bounds of the makespan: of the longest path, and of the work.
 #[pyfunction]
 fn pass_bounds(
     py: Python<'_>,
-    one_pass: &Bound<'_, Pass>,
-    may: Rows<bool>,
+    one_pass: &Pass,
+    may: Table<bool>,
     total: Column<f64>,
 ) -> PyResult<(f64, f64)> {
-    let (pass, may) = (&one_pass.get().0, may.0);
+    let pass = &one_pass.0;
     let total = total.of("total", pass.work.columns())?;
-    if (may.rows(), may.columns()) != (pass.operators.len(), pass.devices.len()) {
-        return Err(wrong("may is not operators × devices"));
-    }
+    shape("may", &may, pass.operators.len(), pass.devices.len())?;
     let bounds = py.detach(|| passes::bounds(pass, &may, &total));
     Ok((bounds.path, bounds.work))
 }
 
 /// Longest way from each operator to an end, with mean work and transfers over a mean link.
 #[pyfunction]
-fn longest_to_end<'py>(
-    py: Python<'py>,
-    one_pass: &Bound<'py, Pass>,
-    work: Column<f64>,
+fn longest_to_end(
+    one_pass: &Bound<'_, PyAny>,
+    work: View<'_, f64>,
     latency: f64,
     seconds_per_byte: f64,
-) -> PyResult<Array1<'py, f64>> {
-    let pass = &one_pass.get().0;
-    let work = work.of("work", pass.operators.len())?;
-    Ok(passes::longest_to_end(pass, &work, latency, seconds_per_byte).into_pyarray(py))
+) -> PyResult<Column<f64>> {
+    let number = |name| attribute(one_pass, name);
+    let at_ends = (number("gap")?, number("overhead")?, number("overhead_per_byte")?);
+    let streams: View<'_, StreamRecord> = one_pass.getattr("streams")?.extract()?;
+    let ends = streams.iter().map(|record| {
+        let fixed_s = fixed_seconds(record.size, record.tuples, at_ends);
+        let seconds = sending_seconds(latency, record.size, seconds_per_byte, fixed_s);
+        (record.source as usize, record.target as usize, seconds)
+    });
+    let found = passes::longest_to_end(&work, ends);
+    found.map(Column).ok_or_else(|| wrong("streams: there is no such operator"))
 }
 
-/// Most streams on a path to each operator.
+/// Most streams on a path to each of `n` operators.
 #[pyfunction]
-fn levels<'py>(py: Python<'py>, problem: &Bound<'py, Problem>) -> Array1<'py, i32> {
-    to_ints(py, &passes::levels(&problem.get().0))
+fn levels(n: usize, source: View<'_, i32>, target: View<'_, i32>) -> PyResult<Column<Id>> {
+    let ends = source.iter().zip(&*target).map(|(&u, &v)| (u as usize, v as usize));
+    passes::levels(n, ends).map(Column).ok_or_else(|| wrong("there is no such operator"))
 }
 
 /// Core seconds [B, D], link seconds [B] and remote bytes [B] of one pass under each placement.
 #[pyfunction]
-fn pass_costs<'py>(
-    py: Python<'py>,
-    problem: &Bound<'py, Problem>,
-    placements: Rows<i32>,
+fn pass_costs(
+    py: Python<'_>,
+    problem: &Problem,
+    placements: Table<i32>,
     seconds: f64,
-) -> PyResult<(Array2<'py, f64>, Array1<'py, f64>, Array1<'py, f64>)> {
-    let instance = &problem.get().0;
-    let placements = placements.placements(instance)?;
-    let costs = py.detach(|| Costs::of(instance, &placements, seconds));
-    let core = table_of(py, costs.core_seconds)?;
-    Ok((core, costs.link_seconds.into_pyarray(py), costs.remote_bytes.into_pyarray(py)))
+) -> PyResult<(Table<f64>, Column<f64>, Column<f64>)> {
+    let placements = placements.placements(&problem.0)?;
+    let costs = py.detach(|| Costs::of(&problem.0, &placements, seconds));
+    Ok((costs.core_seconds, Column(costs.link_seconds), Column(costs.remote_bytes)))
 }
 
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Pass>()?;
-    module.add_function(wrap_pyfunction!(levels, module)?)?;
-    module.add_function(wrap_pyfunction!(longest_to_end, module)?)?;
-    module.add_function(wrap_pyfunction!(makespans, module)?)?;
-    module.add_function(wrap_pyfunction!(pass_bounds, module)?)?;
-    module.add_function(wrap_pyfunction!(pass_costs, module)?)?;
-    module.add_function(wrap_pyfunction!(pass_times, module)?)
-}
+exports!(Pass; levels longest_to_end makespans operator_times pass_bounds pass_costs pass_times);

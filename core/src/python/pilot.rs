@@ -1,14 +1,15 @@
 //! `pilot` for Python.
 
-use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::anneal::PyLevel;
-use super::arrays::{Array1, Array2, Column, Rows, ids, table_of, to_ints, to_ints_or_none, wrong};
-use super::instance::Columns;
-use super::signals::Signals;
-use crate::instance::not_negative;
+use super::arrays::{
+    Attribute, Column, attribute, attributes_of, devices_or_none, exports, put, wrong,
+};
+use super::coarsening::PyLevel;
+use super::remaining::Remaining;
+use crate::check::{not_negative, rising, shape};
+use crate::instance::Id;
 use crate::pilot::features::{Features, State, device, step};
 use crate::pilot::layers::Matrix;
 use crate::pilot::network::{Heads, Network, Round};
@@ -17,11 +18,28 @@ use crate::pilot::{order, rollouts};
 use crate::table::Table;
 
 /// Features of an object that has the columns of `streamplace.learn.models.pilot.features`.
-fn read_features(object: &Bound<'_, PyAny>) -> PyResult<Features> {
-    let of = Columns(object);
-    let level = object.getattr("level")?.getattr("compiled")?.cast_into::<PyLevel>()?;
-    let (order, group) = (of.ids("order")?, of.ids("group")?);
-    Features::new(level.get().0.clone(), of.float("yardstick")?, order, group).map_err(wrong)
+impl<'a, 'py> FromPyObject<'a, 'py> for Features {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let level = object.getattr("level")?.getattr("compiled")?.cast_into::<PyLevel>()?;
+        let (order, group) = (attribute(&object, "order")?, attribute(&object, "group")?);
+        let yardstick = attribute(&object, "yardstick")?;
+        Ok(Self::new(level.get().0.clone(), yardstick, order, group)?)
+    }
+}
+
+impl Attribute for Matrix {
+    fn read(found: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self::new(&found.extract()?))
+    }
+}
+
+/// Matrices that are stacked in an array.
+impl Attribute for Vec<Matrix> {
+    fn read(found: &Bound<'_, PyAny>) -> PyResult<Self> {
+        found.try_iter()?.map(|matrix| Matrix::read(&matrix?)).collect()
+    }
 }
 
 /// The weights of pilot's network, checked.
@@ -32,53 +50,36 @@ struct PilotWeights(Network);
 impl PilotWeights {
     #[new]
     fn new(network: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = Columns(network);
-        let matrix = |name: &str| PyResult::Ok(Matrix::new(&of.table(name)?));
-        let turns = network.getattr("rounds")?;
-        let rounds = Columns(&turns);
-        let (peer, pair, update) =
-            (matrices(&rounds, "peer")?, matrices(&rounds, "pair")?, matrices(&rounds, "update")?);
-        let biases: Table<f32> = rounds.table("update_bias")?;
+        let rounds = network.getattr("rounds")?;
+        let matrices = |name| attribute::<Vec<Matrix>>(&rounds, name);
+        let (peer, pair, update) = (matrices("peer")?, matrices("pair")?, matrices("update")?);
+        let biases: Table<f32> = attribute(&rounds, "update_bias")?;
         if [pair.len(), update.len(), biases.rows()] != [peer.len(); 3] {
             return Err(wrong("rounds have different numbers of weights"));
         }
         let parts = peer.into_iter().zip(pair).zip(update).enumerate();
-        let found = Network {
-            enter: matrix("enter")?,
-            enter_bias: of.column("enter_bias")?,
-            rounds: parts
-                .map(|(r, ((peer, pair), update))| Round {
-                    peer,
-                    pair,
-                    update,
-                    update_bias: biases.row(r).to_vec(),
-                })
-                .collect(),
-            unit: matrix("unit")?,
-            unit_bias: of.column("unit_bias")?,
-            content: matrix("content")?,
-            device: matrix("device")?,
-            step: matrix("step")?,
-            own: matrix("own")?,
-            mean: matrix("mean")?,
-            own_bias: of.column("own_bias")?,
-            out: of.column("out")?,
-        };
-        found.check().map_err(wrong)?;
+        let rounds = parts.map(|(r, ((peer, pair), update))| {
+            let update_bias = biases.row(r).to_vec();
+            Round { peer, pair, update, update_bias }
+        });
+        let found = attributes_of!(network, Network:
+            enter enter_bias unit unit_bias content device step own mean own_bias out;
+            rounds: rounds.collect()
+        );
+        found.check()?;
         Ok(Self(found))
     }
 
     /// Outputs for the units of a problem: parts of the first layer, and contents; [U, H] each.
-    fn heads<'py>(
+    fn heads(
         &self,
-        py: Python<'py>,
-        features: &Bound<'py, PyAny>,
-    ) -> PyResult<(Array2<'py, f32>, Array2<'py, f32>)> {
-        let of = Columns(features);
-        let (units, pairs) = (of.table("units")?, of.table("pairs")?);
-        let features = read_features(features)?;
-        let heads = py.detach(|| self.0.heads(&features, &units, &pairs)).map_err(wrong)?;
-        Ok((table_of(py, heads.unit)?, table_of(py, heads.content)?))
+        py: Python<'_>,
+        features: &Bound<'_, PyAny>,
+    ) -> PyResult<(Table<f32>, Table<f32>)> {
+        let (units, pairs) = (attribute(features, "units")?, attribute(features, "pairs")?);
+        let features = features.extract()?;
+        let heads = py.detach(|| self.0.heads(&features, &units, &pairs))?;
+        Ok((heads.unit, heads.content))
     }
 
     /// Devices [S, T], log-probabilities [S], and inputs by column, if they are `recorded`.
@@ -86,38 +87,35 @@ impl PilotWeights {
     fn rollouts<'py>(
         &self,
         py: Python<'py>,
-        features: &Bound<'py, PyAny>,
-        unit: Rows<f32>,
-        content: Rows<f32>,
-        fixed: Rows<i32>,
-        uniform: Rows<f32>,
+        features: Features,
+        unit: Table<f32>,
+        content: Table<f32>,
+        fixed: Table<i32>,
+        uniform: Table<f32>,
         recorded: bool,
-    ) -> PyResult<(Array2<'py, i32>, Array1<'py, f64>, Bound<'py, PyDict>)> {
-        let features = read_features(features)?;
-        let (fixed, uniform) = (fixed.0, uniform.0);
-        let heads = Heads { unit: unit.0, content: content.0 };
-        let size = (features.order.len(), self.0.width());
-        for table in [&heads.unit, &heads.content] {
-            if (table.rows(), table.columns()) != size {
-                return Err(wrong("heads do not fit the units and the network"));
-            }
-        }
+    ) -> PyResult<(Table<i32>, Column<f64>, Bound<'py, PyDict>)> {
+        let (n, h) = (features.order.len(), self.0.width());
+        shape("unit", &unit, n, h)?;
+        shape("content", &content, n, h)?;
+        let heads = Heads { unit, content };
         let (s, t, d) = (fixed.rows(), fixed.columns(), features.n_devices());
-        if (uniform.rows(), uniform.columns()) != (s, t) {
-            return Err(wrong("fixed and uniform are of different shapes"));
-        }
-        if fixed.cells().iter().any(|&device| device >= d as i32) {
-            return Err(wrong(format!("a fixed device is not below {d}")));
-        }
-        let mut signals = Signals::new();
-        let found = py.detach(|| {
-            let poll = || signals.poll();
-            rollouts::rollouts(&features, &self.0, &heads, &fixed, &uniform, recorded, poll)
+        check_decisions(&fixed, &uniform, d)?;
+        let found = Remaining::ENDLESS.watched(py, |watch| {
+            rollouts::rollouts(&features, &self.0, &heads, &fixed, &uniform, recorded, watch)
         })?;
-        let shape = [s, t, d, device::N, step::N];
-        let record = record_of(py, recorded.then_some(found.record), shape)?;
-        Ok((table_of(py, found.chosen)?, found.likelihood.into_pyarray(py), record))
+        let sizes = [s, t, d, device::N, step::N];
+        let record = record_of(py, recorded.then_some(found.record), sizes)?;
+        Ok((found.chosen, Column(found.likelihood), record))
     }
+}
+
+/// Check given decisions about D devices, and numbers that decide.
+pub fn check_decisions(fixed: &Table<i32>, uniform: &Table<f32>, d: usize) -> PyResult<()> {
+    shape("uniform", uniform, fixed.rows(), fixed.columns())?;
+    if fixed.cells().iter().any(|&device| device >= d as i32) {
+        return Err(wrong(format!("a fixed device is not below {d}")));
+    }
+    Ok(())
 }
 
 /// Columns of a record of S rollouts of T decisions about D devices, with F and G features.
@@ -128,20 +126,14 @@ pub fn record_of<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     if let Some(Record { devices, steps, open }) = record {
-        found.set_item("devices", devices.into_pyarray(py).reshape([s, t, d, f])?)?;
-        found.set_item("steps", steps.into_pyarray(py).reshape([s, t, g])?)?;
-        found.set_item("open", open.into_pyarray(py).reshape([s, t, d])?)?;
+        put!(
+            found,
+            devices: Column(devices).into_pyobject(py)?.call_method1("reshape", (s, t, d, f))?,
+            steps: Column(steps).into_pyobject(py)?.call_method1("reshape", (s, t, g))?,
+            open: Column(open).into_pyobject(py)?.call_method1("reshape", (s, t, d))?,
+        );
     }
     Ok(found)
-}
-
-/// Matrices that are stacked in an array.
-fn matrices(of: &Columns<'_, '_>, name: &str) -> PyResult<Vec<Matrix>> {
-    let (shape, cells) = of.any::<f32>(name, 3)?;
-    let size = (shape[1] * shape[2]).max(1);
-    let each = cells.chunks_exact(size);
-    let matrix = |cells: &[f32]| Matrix::new(&Table::new(cells.to_vec(), shape[1], shape[2]));
-    Ok(each.map(matrix).collect())
 }
 
 /// A partial placement, and what pilot sees of it.
@@ -154,16 +146,15 @@ struct PilotState {
 #[pymethods]
 impl PilotState {
     #[new]
-    fn new(features: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let features = read_features(features)?;
+    fn new(features: Features) -> Self {
         let state = State::new(&features);
-        Ok(Self { features, state })
+        Self { features, state }
     }
 
     /// Device of every unit, -1 while it has none.
     #[getter]
-    fn place<'py>(&self, py: Python<'py>) -> Array1<'py, i32> {
-        to_ints_or_none(py, self.state.place())
+    fn place(&self) -> Column<i32> {
+        devices_or_none(self.state.place())
     }
 
     /// Load of the fullest resource, in yardsticks.
@@ -184,19 +175,18 @@ impl PilotState {
     }
 
     /// Features of devices [D, 20] for a unit, of decision t [6], and which devices are open [D].
-    fn measure<'py>(
+    fn measure(
         &mut self,
-        py: Python<'py>,
         unit: usize,
         t: usize,
-    ) -> PyResult<(Array2<'py, f32>, Array1<'py, f32>, Array1<'py, bool>)> {
+    ) -> PyResult<(Table<f32>, Column<f32>, Column<bool>)> {
         self.check(unit)?;
         let d = self.features.n_devices();
         let (mut devices, mut steps) = (Table::filled(0.0, d, device::N), vec![0.0; step::N]);
         let mut open = vec![false; d];
         self.state.write_open(&self.features, unit, &mut open);
         self.state.measure(&self.features, unit, t, None, &mut devices, &mut steps);
-        Ok((table_of(py, devices)?, steps.into_pyarray(py), open.into_pyarray(py)))
+        Ok((devices, Column(steps), Column(open)))
     }
 }
 
@@ -209,29 +199,22 @@ impl PilotState {
 
 /// Nodes from `first` on, always the one to which most flow leads from those before.
 #[pyfunction]
-fn grown<'py>(
-    py: Python<'py>,
-    start: Column<i64>,
-    peer: Column<i32>,
+fn grown(
+    py: Python<'_>,
+    start: Column<Id>,
+    peer: Column<Id>,
     flow: Column<f64>,
     first: Option<u32>,
-) -> PyResult<Array1<'py, i32>> {
-    let (start, peer, flow) = (ids(start.0)?, ids(peer.0)?, flow.0);
-    let n = start.len().saturating_sub(1);
-    let rises = start.first() == Some(&0) && start.is_sorted();
-    let fits = start.last().is_some_and(|&last| last as usize == peer.len());
-    let is_there = |&v: &u32| (v as usize) < n;
-    if !rises || !fits || flow.len() != peer.len() || !peer.iter().chain(&first).all(is_there) {
+) -> PyResult<Column<Id>> {
+    let (start, peer) = (start.0, peer.0);
+    let (flow, n) = (flow.of("flow", peer.len())?, start.len().saturating_sub(1));
+    rising("start", &start, peer.len())?;
+    not_negative("flow", &flow)?;
+    let is_whole = start.last().is_some_and(|&last| last as usize == peer.len());
+    if !is_whole || peer.iter().chain(&first).any(|&v| v as usize >= n) {
         return Err(wrong("entries do not fit the nodes"));
     }
-    not_negative("flow", &flow).map_err(wrong)?;
-    let order = py.detach(|| order::grown(&start, &peer, &flow, first));
-    Ok(to_ints(py, &order))
+    Ok(Column(py.detach(|| order::grown(&start, &peer, &flow, first))))
 }
 
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PilotWeights>()?;
-    module.add_class::<PilotState>()?;
-    module.add_function(wrap_pyfunction!(grown, module)?)
-}
+exports!(PilotWeights PilotState; grown);

@@ -21,12 +21,12 @@ impl Remaining {
         self.evaluations.map_or(evaluations, |remaining| remaining.min(evaluations))
     }
 
-    /// Search without the GIL; an error of Ctrl-C or of the clock ends the search, and is returned.
+    /// Search without the GIL; an error of Ctrl-C or of the clock ends the search, and is raised.
     pub fn watched<T: Send>(
         &self,
         py: Python<'_>,
         search: impl FnOnce(&mut Watch) -> T + Send,
-    ) -> (T, PyResult<()>) {
+    ) -> PyResult<T> {
         py.detach(|| {
             let (mut signal, mut failure) = (Ok(()), None);
             let interrupted = || {
@@ -43,7 +43,7 @@ impl Remaining {
                 }) as Clock<'_>
             });
             let found = search(&mut Watch::new(self.seconds, clock, interrupted));
-            (found, failure.map_or(signal, Err))
+            failure.map_or(signal, Err).map(|()| found)
         })
     }
 }

@@ -1,15 +1,16 @@
 //! `scheduling` for Python.
 
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
-use super::arrays::{Array1, Array2, Column, Rows, ids, ids_or_none, table_of, to_ints, wrong};
-use super::instance::Columns;
+use super::arrays::{Column, attribute, attributes_of, exports, wrong};
+use crate::check::shape;
 use crate::instance::{Id, NONE};
-use crate::scheduling::{self, Inserter, Rule};
+use crate::rivals::Rivals;
+use crate::scheduling::{self, Inserter, ListSchedule, Rule};
 use crate::table::Table;
 
-type Arrays<'py> = (Array1<'py, i32>, Array1<'py, f64>, Array1<'py, f64>);
+/// Devices, starts and finishes of tasks.
+type Scheduled = (Column<Id>, Column<f64>, Column<f64>);
 
 /// The core's copy of the tasks of a pass.
 #[pyclass(frozen, module = "streamsim._core")]
@@ -19,38 +20,27 @@ pub struct Tasks(pub scheduling::Tasks);
 impl Tasks {
     #[new]
     fn new(tasks: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = Columns(tasks);
-        let found = scheduling::Tasks {
-            work: of.table("work")?,
-            order: of.ids("order")?,
-            in_start: of.ids("in_start")?,
-            in_stream: of.ids("in_stream")?,
-            out_start: of.ids("out_start")?,
-            out_end: of.ids("out_end")?,
-            source: of.ids("source")?,
-            target: of.ids("target")?,
-            size: of.floats("size")?,
-            fixed_s: of.floats("fixed_s")?,
-            latency: of.table("latency")?,
-            wire: of.table("wire")?,
-            core_start: of.ids("core_start")?,
-            unit: of.ids("unit")?,
-            member_start: of.ids("member_start")?,
-            members: of.ids("members")?,
-            rival_start: of.ids("rival_start")?,
-            rivals: of.ids("rivals")?,
-            memory: of.floats("memory")?,
-            room: of.floats("room")?,
-        };
-        found.check().map_err(wrong)?;
+        let found = attributes_of!(tasks, scheduling::Tasks:
+            work order in_start in_stream out_start out_end source target size fixed_s latency wire
+            core_start unit member_start members memory room;
+            rivals: Rivals::new(attribute(tasks, "rival_start")?, attribute(tasks, "rivals")?)
+        );
+        found.check()?;
         Ok(Self(found))
+    }
+}
+
+impl Tasks {
+    /// A number for every task.
+    fn column<T>(&self, name: &str, found: Column<T>) -> PyResult<Vec<T>> {
+        found.of(name, self.0.n_tasks())
     }
 }
 
 /// Rule for choosing a device, as `streamplace.scheduling.insertion.Choice`.
 #[derive(FromPyObject)]
 struct Choice {
-    ahead: Rows<f64>,
+    ahead: Table<f64>,
     forced: Column<i32>,
     insertion: bool,
 }
@@ -64,17 +54,14 @@ struct Rules {
 
 impl Choice {
     fn of(self, tasks: &scheduling::Tasks) -> PyResult<Rules> {
-        let (n, d, ahead) = (tasks.n_tasks(), tasks.n_devices(), self.ahead.0);
-        if ahead.rows() > 0 && (ahead.rows(), ahead.columns()) != (n, d) {
-            return Err(wrong(format!("ahead is {} × {}", ahead.rows(), ahead.columns())));
+        let (n, d, ahead) = (tasks.n_tasks(), tasks.n_devices(), self.ahead);
+        let ahead = (ahead.rows() > 0).then_some(ahead);
+        if let Some(ahead) = &ahead {
+            shape("ahead", ahead, n, d)?;
         }
-        let forced = indices_or_none("forced", self.forced, n, d)?;
+        let forced = self.forced.indices_or_none("forced", n, d)?;
         let is_free = forced.iter().all(|&device| device == NONE);
-        Ok(Rules {
-            ahead: (ahead.rows() > 0).then_some(ahead),
-            forced: (!is_free).then_some(forced),
-            insertion: self.insertion,
-        })
+        Ok(Rules { ahead, forced: (!is_free).then_some(forced), insertion: self.insertion })
     }
 }
 
@@ -85,208 +72,157 @@ impl Rules {
     }
 }
 
-/// `n` indices below `end`, or `NONE`.
-fn indices_or_none(name: &str, found: Column<i32>, n: usize, end: usize) -> PyResult<Vec<Id>> {
-    let indices = ids_or_none(&found.of(name, n)?);
-    match indices.iter().find(|&&index| index != NONE && index as usize >= end) {
-        Some(index) => Err(wrong(format!("{name}: {index} is not below {end}"))),
-        None => Ok(indices),
-    }
-}
-
 /// A schedule, as `streamplace.scheduling.insertion.ListSchedule`.
 #[derive(FromPyObject)]
-struct Scheduled {
+struct Given {
     place: Column<i32>,
     start: Column<f64>,
     finish: Column<f64>,
 }
 
-impl Scheduled {
+impl Given {
     /// A schedule in which every task has a device.
-    fn complete(self, tasks: &scheduling::Tasks) -> PyResult<scheduling::ListSchedule> {
-        let n = tasks.n_tasks();
-        Ok(scheduling::ListSchedule {
-            place: self.place.devices(n, tasks.n_devices())?,
-            start: self.start.of("start", n)?,
-            finish: self.finish.of("finish", n)?,
+    fn complete(self, tasks: &Tasks) -> PyResult<ListSchedule> {
+        Ok(ListSchedule {
+            place: self.place.devices(tasks.0.n_tasks(), tasks.0.n_devices())?,
+            start: tasks.column("start", self.start)?,
+            finish: tasks.column("finish", self.finish)?,
         })
     }
 }
 
-fn arrays(py: Python<'_>, schedule: scheduling::ListSchedule) -> Arrays<'_> {
-    let place = to_ints(py, &schedule.place);
-    (place, schedule.start.into_pyarray(py), schedule.finish.into_pyarray(py))
+fn columns(schedule: ListSchedule) -> Scheduled {
+    (Column(schedule.place), Column(schedule.start), Column(schedule.finish))
 }
 
 /// Time before the end of the pass, by mean work and transfers.
 #[pyfunction]
-fn upward<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Array1<'py, f64> {
-    scheduling::upward(&tasks.get().0).into_pyarray(py)
+fn upward(tasks: &Tasks) -> Column<f64> {
+    Column(scheduling::upward(&tasks.0))
 }
 
 /// Time after the begin of the pass, by mean work and transfers.
 #[pyfunction]
-fn downward<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Array1<'py, f64> {
-    scheduling::downward(&tasks.get().0).into_pyarray(py)
+fn downward(tasks: &Tasks) -> Column<f64> {
+    Column(scheduling::downward(&tasks.0))
 }
 
 /// Optimistic cost table.
 #[pyfunction]
-fn optimistic_costs<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> PyResult<Array2<'py, f64>> {
-    let tasks = &tasks.get().0;
-    table_of(py, py.detach(|| scheduling::optimistic_costs(tasks)))
+fn optimistic_costs(py: Python<'_>, tasks: &Tasks) -> Table<f64> {
+    py.detach(|| scheduling::optimistic_costs(&tasks.0))
 }
 
 /// Least seconds from the end of every task, on each device, to the end of the pass.
 #[pyfunction]
-fn least_after<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> PyResult<Array2<'py, f64>> {
-    let tasks = &tasks.get().0;
-    table_of(py, py.detach(|| scheduling::least_after(tasks)))
+fn least_after(py: Python<'_>, tasks: &Tasks) -> Table<f64> {
+    py.detach(|| scheduling::least_after(&tasks.0))
 }
 
 /// Latency and seconds per byte of the mean pair of devices.
 #[pyfunction]
-fn mean_transfer(tasks: &Bound<'_, Tasks>) -> (f64, f64) {
-    tasks.get().0.mean_transfer()
+fn mean_transfer(tasks: &Tasks) -> (f64, f64) {
+    tasks.0.mean_transfer()
 }
 
 /// Mean seconds of every task over its devices.
 #[pyfunction]
-fn mean_work<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>) -> Array1<'py, f64> {
-    tasks.get().0.mean_work().into_pyarray(py)
+fn mean_work(tasks: &Tasks) -> Column<f64> {
+    Column(tasks.0.mean_work())
 }
 
 /// Topological order by highest rank.
 #[pyfunction]
-fn by_rank<'py>(
-    py: Python<'py>,
-    tasks: &Bound<'py, Tasks>,
-    rank: Column<f64>,
-) -> PyResult<Array1<'py, i32>> {
-    let tasks = &tasks.get().0;
-    let rank = rank.of("rank", tasks.n_tasks())?;
-    Ok(to_ints(py, &py.detach(|| scheduling::by_rank(tasks, &rank))))
+fn by_rank(py: Python<'_>, tasks: &Tasks, rank: Column<f64>) -> PyResult<Column<Id>> {
+    let rank = tasks.column("rank", rank)?;
+    Ok(Column(py.detach(|| scheduling::by_rank(&tasks.0, &rank))))
 }
 
 /// Schedule of tasks in an order, by insertion.
 #[pyfunction]
-fn insert_all<'py>(
-    py: Python<'py>,
-    tasks: &Bound<'py, Tasks>,
-    order: Column<i32>,
+fn insert_all(
+    py: Python<'_>,
+    tasks: &Tasks,
+    order: Column<Id>,
     choice: Choice,
-) -> PyResult<Arrays<'py>> {
-    let tasks = &tasks.get().0;
-    let (order, rules) = (ids(order.0)?, choice.of(tasks)?);
-    tasks.check_order(&order).map_err(wrong)?;
-    let schedule = py.detach(|| {
-        let mut inserter = Inserter::new(tasks);
-        inserter.all(&order, rules.choice());
+) -> PyResult<Scheduled> {
+    let rules = choice.of(&tasks.0)?;
+    tasks.0.check_order(&order.0)?;
+    Ok(columns(py.detach(|| {
+        let mut inserter = Inserter::new(&tasks.0);
+        inserter.all(&order.0, rules.choice());
         inserter.into_schedule()
-    });
-    Ok(arrays(py, schedule))
+    })))
 }
 
 /// Schedule by upward rank and insertion.
 #[pyfunction]
-fn by_upward_rank<'py>(py: Python<'py>, tasks: &Bound<'py, Tasks>, insertion: bool) -> Arrays<'py> {
-    let tasks = &tasks.get().0;
-    arrays(py, py.detach(|| scheduling::by_upward_rank(tasks, insertion)))
+fn by_upward_rank(py: Python<'_>, tasks: &Tasks, insertion: bool) -> Scheduled {
+    columns(py.detach(|| scheduling::by_upward_rank(&tasks.0, insertion)))
 }
 
 /// Shortest complete schedule with random ties that is below a length, if there is one.
 #[pyfunction]
-fn shorter<'py>(
-    py: Python<'py>,
-    tasks: &Bound<'py, Tasks>,
+fn shorter(
+    py: Python<'_>,
+    tasks: &Tasks,
     rank: Column<f64>,
     choice: Choice,
-    draws: Rows<f64>,
+    draws: Table<f64>,
     least: f64,
-) -> PyResult<Option<Arrays<'py>>> {
-    let tasks = &tasks.get().0;
-    let (rank, rules) = (rank.of("rank", tasks.n_tasks())?, choice.of(tasks)?);
-    if draws.0.columns() != tasks.n_tasks() {
-        return Err(wrong(format!("draws have {} columns", draws.0.columns())));
-    }
-    let found = py.detach(|| scheduling::shorter(tasks, &rank, rules.choice(), &draws.0, least));
-    Ok(found.map(|schedule| arrays(py, schedule)))
+) -> PyResult<Option<Scheduled>> {
+    let (rank, rules) = (tasks.column("rank", rank)?, choice.of(&tasks.0)?);
+    shape("draws", &draws, draws.rows(), rank.len())?;
+    let choice = rules.choice();
+    let found = py.detach(|| scheduling::shorter(&tasks.0, &rank, choice, &draws, least));
+    Ok(found.map(columns))
 }
 
 /// Latest start of every task with the same makespan and devices.
 #[pyfunction]
-fn latest_starts<'py>(
-    py: Python<'py>,
-    tasks: &Bound<'py, Tasks>,
-    schedule: Scheduled,
-) -> PyResult<Array1<'py, f64>> {
-    let tasks = &tasks.get().0;
+fn latest_starts(py: Python<'_>, tasks: &Tasks, schedule: Given) -> PyResult<Column<f64>> {
     let schedule = schedule.complete(tasks)?;
-    Ok(py.detach(|| scheduling::latest_starts(tasks, &schedule)).into_pyarray(py))
+    Ok(Column(py.detach(|| scheduling::latest_starts(&tasks.0, &schedule))))
 }
 
 /// Schedule by earliest start.
 #[pyfunction]
-fn start_soonest<'py>(
-    py: Python<'py>,
-    tasks: &Bound<'py, Tasks>,
+fn start_soonest(
+    py: Python<'_>,
+    tasks: &Tasks,
     rank: Column<f64>,
     favourite: Column<i32>,
-) -> PyResult<Arrays<'py>> {
-    let tasks = &tasks.get().0;
-    let n = tasks.n_tasks();
-    let rank = rank.of("rank", n)?;
-    let favourite = indices_or_none("favourite", favourite, n, n)?;
-    let schedule = py.detach(|| scheduling::start_soonest(tasks, &rank, &favourite));
-    Ok(arrays(py, schedule))
+) -> PyResult<Scheduled> {
+    let rank = tasks.column("rank", rank)?;
+    let favourite = favourite.indices_or_none("favourite", rank.len(), rank.len())?;
+    Ok(columns(py.detach(|| scheduling::start_soonest(&tasks.0, &rank, &favourite))))
 }
 
 /// Schedule batch after batch.
 #[pyfunction]
-fn by_batches<'py>(
-    py: Python<'py>,
-    tasks: &Bound<'py, Tasks>,
-    rule: i64,
+fn by_batches(
+    py: Python<'_>,
+    tasks: &Tasks,
+    rule: usize,
     rank: Column<f64>,
-) -> PyResult<Arrays<'py>> {
-    let tasks = &tasks.get().0;
-    let rank = rank.of("rank", tasks.n_tasks())?;
-    let rule = match rule {
-        0 => Rule::Least,
-        1 => Rule::Greatest,
-        2 => Rule::Harm,
-        other => return Err(wrong(format!("there is no rule {other}"))),
-    };
-    Ok(arrays(py, py.detach(|| scheduling::by_batches(tasks, rule, &rank))))
+) -> PyResult<Scheduled> {
+    let rank = tasks.column("rank", rank)?;
+    let rules = [Rule::Least, Rule::Greatest, Rule::Harm];
+    let rule = *rules.get(rule).ok_or_else(|| wrong(format!("there is no rule {rule}")))?;
+    Ok(columns(py.detach(|| scheduling::by_batches(&tasks.0, rule, &rank))))
 }
 
 /// Device on which one task finishes earliest, while all others keep their devices and times.
 #[pyfunction]
-fn earliest_device(tasks: &Bound<'_, Tasks>, schedule: Scheduled, task: i64) -> PyResult<usize> {
-    let tasks = &tasks.get().0;
+fn earliest_device(tasks: &Tasks, schedule: Given, task: usize) -> PyResult<usize> {
     let schedule = schedule.complete(tasks)?;
-    match usize::try_from(task) {
-        Ok(v) if v < tasks.n_tasks() => Ok(scheduling::earliest_device(tasks, &schedule, v)),
-        _ => Err(wrong(format!("there is no task {task}"))),
+    if task >= tasks.0.n_tasks() {
+        return Err(wrong(format!("there is no task {task}")));
     }
+    Ok(scheduling::earliest_device(&tasks.0, &schedule, task))
 }
 
-/// Add what this file defines to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Tasks>()?;
-    module.add_function(wrap_pyfunction!(by_batches, module)?)?;
-    module.add_function(wrap_pyfunction!(by_rank, module)?)?;
-    module.add_function(wrap_pyfunction!(by_upward_rank, module)?)?;
-    module.add_function(wrap_pyfunction!(downward, module)?)?;
-    module.add_function(wrap_pyfunction!(earliest_device, module)?)?;
-    module.add_function(wrap_pyfunction!(insert_all, module)?)?;
-    module.add_function(wrap_pyfunction!(latest_starts, module)?)?;
-    module.add_function(wrap_pyfunction!(least_after, module)?)?;
-    module.add_function(wrap_pyfunction!(mean_transfer, module)?)?;
-    module.add_function(wrap_pyfunction!(mean_work, module)?)?;
-    module.add_function(wrap_pyfunction!(optimistic_costs, module)?)?;
-    module.add_function(wrap_pyfunction!(shorter, module)?)?;
-    module.add_function(wrap_pyfunction!(start_soonest, module)?)?;
-    module.add_function(wrap_pyfunction!(upward, module)?)
-}
+exports!(Tasks;
+    by_batches by_rank by_upward_rank downward earliest_device insert_all latest_starts least_after
+    mean_transfer mean_work optimistic_costs shorter start_soonest upward
+);

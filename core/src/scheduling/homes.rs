@@ -53,7 +53,7 @@ impl Homes {
                 *may = used + tasks.memory[unit] <= room * (1.0 + SLACK);
             }
         }
-        for &rival in tasks.rivals_of(unit) {
+        for &rival in tasks.rivals.of(unit) {
             if let Some(home) = self.of(rival as usize) {
                 may[home] = false;
             }

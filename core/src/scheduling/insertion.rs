@@ -346,6 +346,7 @@ pub fn latest_starts(tasks: &Tasks, schedule: &ListSchedule) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rivals::Rivals;
 
     /// Tasks of a chain 0 → 1 and a task 2 of its own, on two devices of one core each; a transfer
     /// takes two seconds.
@@ -368,8 +369,7 @@ mod tests {
             unit: vec![0, 1, 2],
             member_start: vec![0, 1, 2, 3],
             members: vec![0, 1, 2],
-            rival_start: vec![0; 4],
-            rivals: vec![],
+            rivals: Rivals::default(),
             memory: vec![],
             room: vec![],
         };

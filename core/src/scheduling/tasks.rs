@@ -5,8 +5,10 @@
 use std::ops::Range;
 
 use crate::arithmetic::least;
-use crate::instance::{Id, indices, length, not_negative, permutation, rising, shape};
+use crate::check::{Wrong, each, indices, length, permutation, rising};
+use crate::instance::Id;
 use crate::passes::sending_seconds;
+use crate::rivals::Rivals;
 use crate::table::Table;
 
 /// N tasks, E streams between them, D devices, K cores, U units of tasks that stay together.
@@ -44,9 +46,7 @@ pub struct Tasks {
     pub member_start: Vec<Id>,
     /// [N]
     pub members: Vec<Id>,
-    /// [U + 1] the units that u must not meet are `rivals[rival_start[u]..]`
-    pub rival_start: Vec<Id>,
-    pub rivals: Vec<Id>,
+    pub rivals: Rivals,
     /// [U] bytes, or empty if memory has no limit
     pub memory: Vec<f64>,
     /// [D] bytes
@@ -121,13 +121,6 @@ impl Tasks {
         &self.members[range(&self.member_start, unit)]
     }
 
-    /// Units that must not be on a device with a unit.
-    #[inline]
-    #[must_use]
-    pub fn rivals_of(&self, unit: usize) -> &[Id] {
-        &self.rivals[range(&self.rival_start, unit)]
-    }
-
     /// Transfer time of stream `e` from device `a` to device `b`, in seconds.
     #[inline(always)]
     #[must_use]
@@ -193,62 +186,46 @@ impl Tasks {
         (0..self.n_tasks()).map(|v| mean(self.work.row(v))).collect()
     }
 
-    /// Check lengths, indices and numbers; an error says which column is wrong.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    /// Check lengths, indices and numbers.
+    pub fn check(&self) -> Result<(), Wrong> {
         let (n, d, m) = (self.n_tasks(), self.n_devices(), self.source.len());
         if d == 0 {
             return Err("there is no device".into());
         }
-        not_negative("work", self.work.cells())?;
-        length("core_start", self.core_start.len(), d + 1)?;
+        length("core_start", &self.core_start, d + 1)?;
         rising("core_start", &self.core_start, usize::MAX)?;
         if (0..d).any(|a| self.cores(a).is_empty()) {
             return Err("core_start: a device has no core".into());
         }
-        for (name, table) in [("latency", &self.latency), ("wire", &self.wire)] {
-            shape(name, table, d, d)?;
-            not_negative(name, table.cells())?;
-        }
-        for (name, column) in [("size", &self.size), ("fixed_s", &self.fixed_s)] {
-            length(name, column.len(), m)?;
-            not_negative(name, column)?;
-        }
+        each!(shape, self, d, d; latency wire);
+        each!(length, self, m; size fixed_s);
+        each!(not_negative, self; work latency wire size fixed_s memory room);
         self.check_streams(n, m)?;
         self.check_units(n, d)
     }
 
     /// Check that tasks come after their predecessors, and at most once.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check_order(&self, order: &[Id]) -> Result<(), String> {
+    pub fn check_order(&self, order: &[Id]) -> Result<(), Wrong> {
         let mut is_done = vec![false; self.n_tasks()];
         indices("order", order, self.n_tasks())?;
         for &v in order {
             let mut sources = self.inputs(v as usize).iter().map(|&e| self.source[e as usize]);
             if is_done[v as usize] || !sources.all(|u| is_done[u as usize]) {
-                return Err(format!("order: task {v} comes twice or before its predecessors"));
+                let what = format!("order: task {v} comes twice or before its predecessors");
+                return Err(what.into());
             }
             is_done[v as usize] = true;
         }
         Ok(())
     }
 
-    fn check_streams(&self, n: usize, m: usize) -> Result<(), String> {
-        length("order", self.order.len(), n)?;
-        permutation("order", &self.order)?;
-        length("in_start", self.in_start.len(), n + 1)?;
+    fn check_streams(&self, n: usize, m: usize) -> Result<(), Wrong> {
+        each!(length, self, n; order out_start out_end);
+        each!(length, self, m; in_stream target);
+        length("in_start", &self.in_start, n + 1)?;
         rising("in_start", &self.in_start, m)?;
-        length("in_stream", self.in_stream.len(), m)?;
-        permutation("in_stream", &self.in_stream)?;
-        length("out_start", self.out_start.len(), n)?;
-        length("out_end", self.out_end.len(), n)?;
-        length("target", self.target.len(), m)?;
-        indices("source", &self.source, n)?;
-        indices("target", &self.target, n)?;
+        each!(permutation, self; order in_stream);
+        each!(indices, self, n; source target);
         let mut position = vec![0; n];
         for (i, v) in self.in_order().enumerate() {
             position[v] = i;
@@ -260,44 +237,38 @@ impl Tasks {
             let (Some(sources), true) =
                 (self.source.get(self.outputs(v)), self.inputs(v).iter().all(is_into))
             else {
-                return Err(format!("the streams of task {v} are not its own"));
+                return Err(format!("the streams of task {v} are not its own").into());
             };
             outputs += sources.len();
             let targets = sources.iter().zip(&self.target[self.outputs(v)]);
             for (&source, &target) in targets {
                 if source as usize != v || position[target as usize] <= position[v] {
-                    return Err(format!("the streams of task {v} are not its own, or go back"));
+                    let what = format!("the streams of task {v} are not its own, or go back");
+                    return Err(what.into());
                 }
             }
         }
         if (inputs, outputs) == (m, m) { Ok(()) } else { Err("streams are missing".into()) }
     }
 
-    fn check_units(&self, n: usize, d: usize) -> Result<(), String> {
+    fn check_units(&self, n: usize, d: usize) -> Result<(), Wrong> {
         if self.member_start.is_empty() {
             return Err("member_start is empty".into());
         }
         let units = self.n_units();
-        length("unit", self.unit.len(), n)?;
+        each!(length, self, n; unit members);
         indices("unit", &self.unit, units)?;
-        length("members", self.members.len(), n)?;
-        indices("members", &self.members, n)?;
         rising("member_start", &self.member_start, n)?;
         permutation("members", &self.members)?;
         let is_of = |u: usize| self.members_of(u).iter().all(|&v| self.unit[v as usize] == u as Id);
         if self.member_start[units] as usize != n || !(0..units).all(is_of) {
             return Err("members are not those of their units".into());
         }
-        length("rival_start", self.rival_start.len(), units + 1)?;
-        rising("rival_start", &self.rival_start, self.rivals.len())?;
-        indices("rivals", &self.rivals, units)?;
-        not_negative("memory", &self.memory)?;
-        not_negative("room", &self.room)?;
-        if self.memory.is_empty() {
-            return Ok(());
+        if !self.memory.is_empty() {
+            length("memory", &self.memory, units)?;
+            length("room", &self.room, d)?;
         }
-        length("memory", self.memory.len(), units)?;
-        length("room", self.room.len(), d)
+        self.rivals.check(units)
     }
 }
 

@@ -4,6 +4,7 @@
 every stream while the fastest source emits one tuple. Then::
 
     makespans(one_pass, placements[B, N], rules) -> seconds [B]
+    operator_times(one_pass, placements[B, N], rules) -> start, finish, last producer [B, N]
     schedule(one_pass, placement[N], rules)      -> times of all events, and critical chain
     bounds(one_pass, allowed[N, D])              -> lower bounds of the makespan
 
@@ -15,7 +16,7 @@ by factors that the caller passes for work and transfers.
 """
 
 from streamsim.pass_rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
-from streamsim.passes.batches import makespans
+from streamsim.passes.batches import OperatorTimes, makespans, operator_times
 from streamsim.passes.bounds import Bounds, bounds
 from streamsim.passes.compiled import Pass
 from streamsim.passes.compiling import compile_pass, link_records, stream_records, upward_rank
@@ -28,6 +29,7 @@ __all__ = [
     "Conflict",
     "DOPPLER",
     "GIPH",
+    "OperatorTimes",
     "PLACETO",
     "PRESETS",
     "Part",
@@ -41,6 +43,7 @@ __all__ = [
     "lines",
     "makespans",
     "merged_order",
+    "operator_times",
     "schedule",
     "stream_records",
     "upward_rank",

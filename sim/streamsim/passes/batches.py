@@ -1,12 +1,13 @@
-"""Makespans of a batch of placements."""
+"""Makespans and times of a batch of placements."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim import _core
-from streamsim.arrays import Floats
+from streamsim.arrays import Floats, Ints
 from streamsim.instance import as_ints
 from streamsim.pass_rules import GIPH, Rules
 from streamsim.passes.compiled import Pass
@@ -55,6 +56,34 @@ def makespans(
         rows("work_factors", work_factors, len(batch), one_pass.n_operators),
         stream_rows(one_pass, send_factors, len(batch)),
     )
+
+
+class OperatorTimes(NamedTuple):
+    """Times of the operators under each placement of a batch, in seconds."""
+
+    start: Floats  # [B, N]
+    finish: Floats  # [B, N]
+    # [B, N] operator that sends the last input, of several the one with the highest index; -1
+    # without inputs
+    producer: Ints
+
+
+def operator_times(one_pass: Pass, placements: ArrayLike, rules: Rules = GIPH) -> OperatorTimes:
+    """Simulate one pass under each placement (shape [B, N]).
+
+    Examples
+    --------
+    >>> from streamsim import build_instance
+    >>> from streamsim.passes import compile_pass, operator_times
+    >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [5e-3]], source=[0], target=[1],
+    ...                           payload=[20_000], device_type=[0, 0],
+    ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
+    >>> times = operator_times(compile_pass(instance), [[0, 0], [0, 1]])
+    >>> times.start.tolist(), times.producer.tolist()
+    ([[0.0, 0.001], [0.0, 0.021]], [[-1, 0], [-1, 0]])
+    """
+    rank = ranks(one_pass, rules, None, 1)[0]
+    return OperatorTimes(*_core.operator_times(one_pass.core, as_ints(placements), rules, rank))
 
 
 def ranks(one_pass: Pass, rules: Rules, priorities: ArrayLike | None, count: int) -> Floats:

@@ -58,7 +58,7 @@ def compile_pass(
 def _operators(instance: Instance) -> Records:
     return records(
         OPERATOR,
-        level=_core.levels(instance.core),
+        level=_core.levels(instance.n_operators, instance.source, instance.target),
         inputs=instance.in_start[1:] - instance.in_start[:-1],
         out_start=instance.out_start,
         out_end=instance.out_end,
@@ -84,15 +84,17 @@ def stream_records(instance: Instance, *, message: ArrayLike | None = None) -> R
     """
     span = _span(instance)
     size, tuples = span * instance.traffic, span * instance.tuples
-    first, more = _shared_outputs(instance, _by_source(instance, message), size, tuples)
+    carried: dict[str, ArrayLike] = {"first": np.arange(instance.n_streams), "more": -1}
+    if message is not None:
+        outputs = _shared_outputs(instance, _by_source(instance, message), size, tuples)
+        carried = dict(zip(carried, outputs, strict=True))
     return records(
         STREAM,
         size=size,
         tuples=tuples,
         source=instance.source,
         target=instance.target,
-        first=first,
-        more=more,
+        **carried,
     )
 
 
@@ -116,10 +118,8 @@ def _span(instance: Instance) -> float:
     return 1.0 / fastest
 
 
-def _by_source(instance: Instance, message: ArrayLike | None) -> Longs:
+def _by_source(instance: Instance, message: ArrayLike) -> Longs:
     """Number of the output that each stream carries, in the instance's order of streams."""
-    if message is None:
-        return np.arange(instance.n_streams)
     numbers = np.asarray(message, np.int64)
     if numbers.shape != (instance.n_streams,):
         raise ValueError(f"message has shape {numbers.shape}; give one number per stream")
@@ -161,4 +161,4 @@ def upward_rank(one_pass: Pass) -> Floats:
     pairs = max(1, d * (d - 1))
     latency, wire = links["latency"].sum() / pairs, links["seconds_per_byte"].sum() / pairs
     work = one_pass.work @ share
-    return _core.longest_to_end(one_pass.core, work, float(latency), float(wire))
+    return _core.longest_to_end(one_pass, work, float(latency), float(wire))

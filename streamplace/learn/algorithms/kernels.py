@@ -1,8 +1,8 @@
-"""What policies of the core and of numba share: weights, and records of decisions."""
+"""What policies of the core and of torch share: weights, and records of decisions."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,13 @@ def weights_of(network: type[N], tensors: Mapping[str, Singles], path: str = "")
     """Weights of a network from named tensors, by the names of its fields; empty if there are none.
 
     A field is a matrix [in, out], which is [out, in] in tensors, a `Row`, the bias ``NAME_bias`` of
-    the map ``NAME``, other weights whose names it begins, or a tuple of these, by number.
+    the map ``NAME``, or other weights whose names it begins.
     """
     kinds = get_type_hints(network, include_extras=True).items()
     return network(*(_part(kind, tensors, f"{path}{name}") for name, kind in kinds))
 
 
 def _part(kind: Any, tensors: Mapping[str, Singles], name: str) -> Any:
-    if get_origin(kind) is tuple:
-        parts = enumerate(get_args(kind))
-        return tuple(weights_of(part, tensors, f"{name}.{i}.") for i, part in parts)
     if hasattr(kind, "_fields"):
         return weights_of(kind, tensors, f"{name}.")
     if name.endswith("_bias"):

@@ -55,6 +55,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         super().__init__(task, config, policy.module)
         self.policy = policy
         self._replay = config if isinstance(config, MemoryConfig) else BEST_ONLY
+        self._imitated = self._replay.imitation if self._replay.searched else 0
         self._training = policy.on(task.training)
         self._tensors = (
             self._training
@@ -85,7 +86,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
     def sizes(self, epoch: int) -> Longs:
         """Operators of each given problem, or after imitation, of those that are made anew."""
-        if self._fresh is None or epoch < self._replay.imitation:
+        if self._fresh is None or epoch < self._imitated:
             return self._training.sizes
         return self._fresh.sizes
 
@@ -96,14 +97,14 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of the policy gradient on drawn and on replayed samples, summed over the rows."""
         generator = seeded(seed, self.policy.device)
-        if self._fresh is not None and epoch >= self._replay.imitation:
+        if self._fresh is not None and epoch >= self._imitated:
             return self._loss_on_fresh(self._fresh, rows, generator)
         numbers = torch.from_numpy(rows).to(self.policy.device)
         batch = self._training.batch(numbers, generator)
         env = self._environment(numbers)
-        if epoch < self._replay.imitation:
-            return self._loss_of_imitation(numbers, batch)
-        self._explore(numbers, env, generator, epoch)
+        if epoch < self._imitated:
+            return self._loss_of_imitation(numbers, env, batch)
+        explored = self._explore(numbers, env, generator, epoch)
         n = int(self._training.sizes[rows].max())
         replayed, again = self.memory.replay(numbers, self._replay.replayed, n)
         good = again >= max(self._replay.threshold, 0.0)
@@ -114,7 +115,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         rewards = self._remember(numbers, env, drawn)
         valid = torch.cat([torch.ones_like(rewards, dtype=torch.bool), good], dim=1)
         weights = self._weights(numbers, torch.cat([rewards, again], dim=1), valid)
-        return self._loss(decisions, weights, rewards, self.memory.best(numbers))
+        return self._loss(decisions, weights, rewards, self.memory.best(numbers), explored)
 
     def _loss_on_fresh(
         self, fresh: FreshProblems, rows: Longs, generator: torch.Generator
@@ -126,15 +127,24 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         weights = self._weights(None, rewards, torch.ones_like(rewards, dtype=torch.bool))
         return self._loss(decisions, weights, rewards, rewards.amax(1))
 
-    def _loss_of_imitation(self, numbers: Tensor, batch: Any) -> tuple[Tensor, StepReport]:
-        """Loss that raises the likelihood of the best placements known."""
-        best, rewards = self.memory.replay(numbers, 1, batch.present.shape[1])
-        decisions = self.policy.module(batch, 0, best)
-        known = (rewards > EMPTY).to(rewards.dtype) / batch.present.sum(1, keepdim=True)
-        return self._loss(decisions, known, torch.zeros_like(rewards), self.memory.best(numbers))
+    def _loss_of_imitation(
+        self, numbers: Tensor, env: Environment, batch: Any
+    ) -> tuple[Tensor, StepReport]:
+        """Loss that raises the likelihood of the best placements known; reports its own."""
+        best, rewards = self.memory.replay(numbers, 1, env.batch.present.shape[1])
+        decisions = self.policy.module(batch, 1, best)
+        known = (rewards > EMPTY).double() / env.batch.present.sum(1, keepdim=True)
+        own = env.reward(decisions.placements[:, :1])
+        weights = torch.cat([torch.zeros_like(own), known], dim=1)
+        return self._loss(decisions, weights, own, self.memory.best(numbers))
 
     def _loss(
-        self, decisions: Decisions, weights: Tensor, rewards: Tensor, best: Tensor
+        self,
+        decisions: Decisions,
+        weights: Tensor,
+        rewards: Tensor,
+        best: Tensor,
+        explored: int = 0,
     ) -> tuple[Tensor, StepReport]:
         if decisions.weights is not None:
             weights = weights * decisions.weights
@@ -142,7 +152,9 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         gained = (weights.float() * decisions.log_probability).sum(1)
         loss = -(gained + self.config.entropy * entropy).sum()
         parts = rewards.mean(1), best, entropy.detach().double()
-        return loss, StepReport(len(rewards), *torch.stack(parts).sum(1).tolist())
+        reward, known, unsure = torch.stack(parts).sum(1).tolist()
+        evaluations = rewards.numel() + explored
+        return loss, StepReport(len(rewards), reward, known, unsure, evaluations)
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the greedy placements."""
@@ -162,14 +174,18 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
     def _explore(
         self, numbers: Tensor, env: Environment, generator: torch.Generator, epoch: int
-    ) -> None:
-        """Put random samples into the memories, more of them where no good placement is known."""
+    ) -> int:
+        """Put random samples into the memories, more of them where no good placement is known.
+
+        Returns their number.
+        """
         replay = self._replay
         usual = exploration(replay.exploration, replay.exploration_decay, epoch)
         if not (most := max(usual, replay.exploration_while_poor)):
-            return
+            return 0
         count = torch.where(self.memory.best(numbers) < replay.threshold, most, usual)
         self._remember(numbers, env, random_placements(env.batch, most, generator), count)
+        return most * len(numbers)
 
     def _remember(
         self, numbers: Tensor, env: Environment, placements: Tensor, count: Tensor | None = None

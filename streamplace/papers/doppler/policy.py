@@ -132,7 +132,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         """Loss of episodes of these problems, by the critical path or by their costs."""
         rng = np.random.default_rng(seed)
         losses = [self._loss(row, epoch, rng) for row in rows.tolist()]
-        report = sum((each for _, each in losses), StepReport(0, 0.0, 0.0, 0.0))
+        report = sum((each for _, each in losses), StepReport(0, 0.0, 0.0, 0.0, 0))
         return torch.stack([loss for loss, _ in losses]).sum(), report
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
@@ -177,7 +177,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         # Rows of one problem may be in two threads at once, so each remembers its own best.
         best = self._best.meet(row, float(rewards.max()))
         entropy = float(chosen.entropy.detach().mean())
-        report = StepReport(1, float(rewards.mean()), best, entropy)
+        report = StepReport(1, float(rewards.mean()), best, entropy, len(rewards))
         if taught:
             return -chosen.log_p.sum() / config.episodes, report
         alone = len(costs) == 1

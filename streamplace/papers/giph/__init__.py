@@ -6,8 +6,9 @@ from streamplace.learn.config import TrainingConfig
 from streamplace.papers.improving import ImprovingConfig
 
 Form = Literal["two-way", "no-edges", "sage", "plain"]
-FEATURES_OF_EACH = 5
-"""Features of a node, and of an edge; the last is the criticality, which the text lacks."""
+NODE_FEATURES = ("compute", "slowness", "seconds", "start-time potential", "criticality")
+EDGE_FEATURES = ("bytes", "latency", "seconds", "seconds per byte", "criticality")
+"""Features of an edge; the criticality, of nodes too, is not in the text."""
 
 
 class GiphConfig(ImprovingConfig):
@@ -24,12 +25,13 @@ class GiphConfig(ImprovingConfig):
     @property
     def n_own_features(self) -> int:
         """Features of a node alone, and of an edge."""
-        return FEATURES_OF_EACH - self.printed
+        return len(NODE_FEATURES) - self.printed
 
 
 TRAINING = TrainingConfig(
-    epochs=20, batch=8, learning_rate=0.01, final_learning_rate=1e-3, clip=10.0
+    epochs=20, batch=8, shards=1, learning_rate=0.01, final_learning_rate=1e-3, clip=10.0
 )
+"""Of one shard: threads of Python would wait for each other between short operations of torch."""
 PAPER_TRAINING = TrainingConfig(
     epochs=2, batch=1, learning_rate=0.01, final_learning_rate=0.01, clip=1e6
 )

@@ -16,15 +16,16 @@ def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
     presets = {"fast": Preset(fast, TRAINING), "paper": Preset(paper, PAPER_TRAINING)}
 
     def learner(task: LearningTask, config: GiphConfig) -> Learner:
-        from streamplace.papers.giph.network import GiphPolicy
+        from streamplace.papers.giph.policy import GiphPolicy
         from streamplace.papers.improving.reinforce import ImprovingLearner
 
         return ImprovingLearner(task, config, GiphPolicy(config))
 
     def improver(path: Path) -> Improver:
-        from streamplace.papers.giph.placing import trained
+        from streamplace.papers.giph.policy import GiphPolicy
+        from streamplace.papers.improving.episodes import trained
 
-        return trained(path, name)
+        return trained(path, name, GiphConfig, GiphPolicy)
 
     return register(LearnedModel(name, summary, GiphConfig, presets, learner, improver=improver))
 

@@ -1,8 +1,8 @@
-"""Policies that improve a placement step by step (GiPH, Placeto): graph, messages, learner.
+"""Policies that improve a placement step by step (GiPH, Placeto): problems, messages, learner.
 
-`gpnet` lays out the nodes with their features and computes messages along one direction in numba,
-`messages` the same for many graphs in torch, with gradients. The options of learning from episodes
-are here, so that the registry imports no torch.
+`batch` holds problems side by side in tensors, `messages` sends messages through their graphs, and
+`episodes` runs a policy, from which `reinforce` learns. The options of learning are here, so that
+the registry imports no torch.
 """
 
 from typing import Literal

@@ -12,15 +12,15 @@ a factor γ^t before the gradient.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from streamplace.families.draws import generator
 from streamplace.learn.algorithms.baselines import more_than_others
-from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode, Improver, episode_chunks
+from streamplace.learn.improver import STEPS_PER_OPERATOR
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
@@ -28,35 +28,11 @@ from streamplace.learn.reward import with_costs
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
 from streamplace.papers.improving import ImprovingConfig
+from streamplace.papers.improving.batch import side_by_side
+from streamplace.papers.improving.episodes import ImprovingPolicy, Walk
 
 LEAST = 1e-12
 """Smallest reward whose logarithm is taken."""
-
-
-class ImprovingPolicy(Protocol):
-    """A policy whose parameters are trained."""
-
-    @property
-    def module(self) -> Any:
-        """The parameters."""
-
-    def improver(self) -> Improver:
-        """Return the policy with its present parameters."""
-
-    def choices(self, episodes: Sequence[tuple[Any, Episode]]) -> tuple[Any, Any]:
-        """Log-probability and entropy [P] of all choices, by episode and step."""
-
-    def features(self) -> dict[str, Any]:
-        """Features for JSON: ``names``."""
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedEpisodes:
-    """Episodes [S] of one problem from one placement, and the weights [S, T] of their choices."""
-
-    episodes: tuple[tuple[Agent, Episode], ...]
-    weights: Floats
-    rewards: Floats  # [S] of the best placement of each episode
 
 
 class ImprovingLearner(PolicyLearner[ImprovingConfig]):
@@ -65,60 +41,76 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     def __init__(
         self, task: LearningTask, config: ImprovingConfig, policy: ImprovingPolicy
     ) -> None:
-        super().__init__(task, config, policy.module)
+        super().__init__(task, config, policy)
         self._policy = policy
         self._rewards_and_costs = with_costs(self.reward)
         self._past = EpisodeMemory(task.training)
         self.memories = (self._past,)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Loss of episodes on these problems."""
-        rng, improver = np.random.default_rng(seed), self._policy.improver()
-        parts = [self._episodes_of(row, improver, rng) for row in rows.tolist()]
-        chosen, entropy = self._policy.choices([pair for part in parts for pair in part.episodes])
-        weights = np.concatenate([part.weights.ravel() for part in parts])
-        gained = chosen * torch.from_numpy(weights.astype(np.float32))
-        bonus = self.config.entropy * entropy.sum() / self.config.episodes
-        owner = np.repeat(np.arange(len(rows)), [part.weights.size for part in parts])
-        mean = np.bincount(owner, entropy.detach().double().numpy()) / np.bincount(owner)
-        return -(gained.sum() + bonus), StepReport(
-            len(rows),
-            float(sum(part.rewards.mean() for part in parts)),
-            float(self._past.rewards[rows].sum()),
-            float(mean.sum()),
+        """Loss of episodes on these problems; those of one problem begin at one placement."""
+        numbers, episodes, reward = rows.tolist(), self.config.episodes, 0.0
+        problems = [self.task.training[row] for row in numbers]
+        rngs = [generator(seed, row) for row in numbers]
+        starts = [self._start(row, rng) for row, rng in zip(numbers, rngs, strict=True)]
+        walk, placements = self._walk(problems, starts, rngs, episodes)
+        weights: list[Floats] = []
+        for row, problem, places in zip(numbers, problems, placements, strict=True):
+            judged = [self._rewards_and_costs(problem, one) for one in places]
+            rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
+            self._past.meet(row, places.reshape(-1, problem.n_operators), rewards.ravel())
+            weights.append(self._advantages(row, self._drops(rewards, costs)) / episodes)
+            reward += float(rewards.max(axis=1).mean())
+        shares = [np.full_like(weight, 1 / weight.size) for weight in weights]
+        weight, share = (
+            torch.from_numpy(side_by_side(table)).flatten(0, 1).T.to(walk.log_p)
+            for table in (weights, shares)
+        )  # [L, G], 0 after the last step of an episode
+        bonus = self.config.entropy / episodes * walk.entropy[share > 0].sum()
+        report = StepReport(
+            problems=len(rows),
+            reward=reward,
+            best=float(self._past.rewards[rows].sum()),
+            entropy=float((share * walk.entropy.detach()).sum()),
+            evaluations=sum(each.size for each in weights),
         )
+        return -((weight * walk.log_p).sum() + bonus), report
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the best placement that one episode meets."""
-        improver = self._policy.improver()
-        pairs = zip(numbers, problems, strict=True)
-        return [self._best_of_walk(number, problem, improver) for number, problem in pairs]
+        rngs = [np.random.default_rng(number) for number in numbers]
+        starts = [random_placements(p, 1, rng)[0] for p, rng in zip(problems, rngs, strict=True)]
+        with torch.no_grad():
+            placements = self._walk(problems, starts, rngs, 1)[1]
+        pairs = zip(problems, placements, strict=True)
+        return [float(self.reward(problem, places[0]).max()) for problem, places in pairs]
 
     def features(self) -> dict[str, Any]:
         """Names of the features; all are scaled under each placement."""
-        return self._policy.features()
+        return {"names": [*self._policy.features]}
 
-    def _best_of_walk(self, number: int, problem: Problem, improver: Improver) -> float:
-        rng = np.random.default_rng(number)
-        place, agent = random_placements(problem, 1, rng)[0], improver(problem)
-        places = np.concatenate([place[None], *episode_chunks(agent, place, rng, agent.length)])
-        return float(self.reward(problem, places).max())
+    def _walk(
+        self,
+        problems: Sequence[Problem],
+        starts: Sequence[Ints],
+        rngs: Sequence[np.random.Generator],
+        episodes: int,
+    ) -> tuple[Walk, list[Ints]]:
+        """Whole episodes from starts [n], so many of every problem, all side by side.
 
-    def _episodes_of(
-        self, row: int, improver: Improver, rng: np.random.Generator
-    ) -> WeightedEpisodes:
-        problem = self.task.training[row]
-        place, agent = self._start(row, rng), improver(problem)
-        size = (self.config.episodes, agent.length)
-        episodes = [agent.recorded(place, uniform) for uniform in rng.random(size)]
-        every = np.stack([np.concatenate([place[None], each.places]) for each in episodes])
-        judged = [self._rewards_and_costs(problem, places) for places in every]
-        rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
-        self._past.meet(row, every.reshape(-1, problem.n_operators), rewards.ravel())
-        weights = self._advantages(row, self._drops(rewards, costs)) / size[0]
-        return WeightedEpisodes(
-            tuple((agent, each) for each in episodes), weights, rewards.max(axis=1)
-        )
+        Also the placements of every problem's episodes, [episodes, steps + 1, n].
+        """
+        sizes = [problem.n_operators for problem in problems]
+        lengths = [self._policy.steps_per_task * size for size in sizes]
+        drawn = [rng.random((episodes, t)) for rng, t in zip(rngs, lengths, strict=True)]
+        uniform = torch.from_numpy(side_by_side(drawn)).flatten(0, 1).T
+        first = [start for start in starts for _ in range(episodes)]
+        every = [problem for problem in problems for _ in range(episodes)]
+        walk = self._policy.episodes(every, first).walk(uniform)
+        places = np.concatenate([side_by_side(first)[None], walk.places.to("cpu", torch.int32)])
+        places = places.swapaxes(0, 1).reshape(len(problems), episodes, len(places), -1)
+        parts = zip(places, lengths, sizes, strict=True)
+        return walk, [part[:, : t + 1, :n] for part, t, n in parts]
 
     def _start(self, row: int, rng: np.random.Generator) -> Ints:
         problem = self.task.training[row]

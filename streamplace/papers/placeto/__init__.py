@@ -18,8 +18,9 @@ class PlacetoConfig(ImprovingConfig):
 
 
 TRAINING = TrainingConfig(
-    epochs=40, batch=8, learning_rate=0.01, final_learning_rate=1e-3, clip=10.0
+    epochs=40, batch=8, shards=1, learning_rate=0.01, final_learning_rate=1e-3, clip=10.0
 )
+"""Of one shard, as GiPH's."""
 PAPER_TRAINING = TrainingConfig(
     epochs=50, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.25
 )

@@ -11,15 +11,16 @@ from streamplace.papers.placeto import PAPER, PAPER_TRAINING, TRAINING, PlacetoC
 
 def _learner(task: LearningTask, config: PlacetoConfig) -> Learner:
     from streamplace.papers.improving.reinforce import ImprovingLearner
-    from streamplace.papers.placeto.network import PlacetoPolicy
+    from streamplace.papers.placeto.policy import PlacetoPolicy
 
     return ImprovingLearner(task, config, PlacetoPolicy(config))
 
 
 def _improver(path: Path) -> Improver:
-    from streamplace.papers.placeto.placing import trained
+    from streamplace.papers.improving.episodes import trained
+    from streamplace.papers.placeto.policy import PlacetoPolicy
 
-    return trained(path)
+    return trained(path, "placeto", PlacetoConfig, PlacetoPolicy)
 
 
 register(

@@ -54,7 +54,9 @@ def test_the_memory_begins_with_what_others_found():
         assert memory.rewards[row, 0] == streamsim.throughput(problem.instance, legal[None])[0]
 
 
-@pytest.mark.parametrize("changes", [{}, {"imitation": 1}, {"fresh": 5, "devices": 64}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"imitation": 1, "searched": 1}, {"fresh": 5, "devices": 64}]
+)
 def test_a_seed_fixes_a_step_however_many_threads_work(changes):
     """Gradients and memories have the same bits; another seed has others."""
     parts, results = [shards(np.arange(5), 2, seed, 0, 0) for seed in (0, 0, 1)], []
@@ -69,7 +71,7 @@ def test_a_seed_fixes_a_step_however_many_threads_work(changes):
 
 
 def test_imitation_raises_the_likelihood_of_what_was_found():
-    learner = learner_of(imitation=30, targets=True)
+    learner = learner_of(imitation=30, searched=1, targets=True)
     found, rows = learner.memory.placements[:, :1].long(), torch.arange(len(PROBLEMS))
 
     def likely():

@@ -8,6 +8,7 @@ import torch
 from adam import rows, taught
 from problems import PROBLEMS, many_sources
 
+from streamplace.families.draws import generator
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.reward import reward_of, with_costs
 from streamplace.model import Cluster, Problem
@@ -15,9 +16,9 @@ from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
-from streamplace.papers.giph.network import GiphPolicy
-from streamplace.papers.giph.placing import GiphAgent
+from streamplace.papers.giph.policy import GiphPolicy
 from streamplace.papers.improving import ImprovingConfig
+from streamplace.papers.improving.episodes import Episodes
 from streamplace.papers.improving.reinforce import ImprovingLearner
 
 pytestmark = pytest.mark.slow
@@ -35,68 +36,73 @@ def learner(objective="makespan", problems=PAPER, **options):
         return ImprovingLearner(task, config, GiphPolicy(config))
 
 
-def test_the_loss_raises_choices_by_later_gains(monkeypatch):
+@pytest.fixture
+def walks(monkeypatch):
+    """Every walk of a learner: the placements it began at, and its steps."""
+    kept: list[Any] = []
+    walk = Episodes.walk
+
+    def keeping(self, uniform):
+        starts = self.place.view(uniform.shape[1], -1).numpy()
+        kept.append((starts, walk(self, uniform)))
+        return kept[-1][1]
+
+    monkeypatch.setattr(Episodes, "walk", keeping)
+    return kept
+
+
+def test_the_loss_raises_choices_by_later_gains(walks):
     """Appendix B.7 of GiPH: Σ γ^t ∇ log π (Σ γ^(t' - t) r_t' - b_t), b_t the mean reward before t.
 
     Costs are multiples of the least makespan.
     """
-    calls: list[Any] = []
-    choices = GiphPolicy.choices
-
-    def kept(self, episodes):
-        calls.extend((episodes[0][1].places, choices(self, episodes)))
-        return calls[-1]
-
-    monkeypatch.setattr(GiphPolicy, "choices", kept)
     paper = MODELS["giph"].presets["paper"].model
     pupil = learner(**paper.model_dump())
     loss, report = pupil.loss(rows(1), 0, 3)
-    places, (chosen, _) = calls
-    start = random_placements(PAPER[1], 1, np.random.default_rng(3))
+    ((start, walk),) = walks
+    assert (start == random_placements(PAPER[1], 1, generator(3, 1))).all()
     bound = OBJECTIVES["makespan"].bound(PAPER[1])
-    costs = OBJECTIVES["makespan"].values(PAPER[1], np.concatenate([start, places])) / bound
+    places = np.concatenate([start, walk.places[:, 0].numpy()])
+    costs = OBJECTIVES["makespan"].values(PAPER[1], places) / bound
     drops = costs[:-1] - costs[1:]
     wanted = 0.0
-    for t, log_p in enumerate(chosen.detach().numpy()):
+    for t, log_p in enumerate(walk.log_p[:, 0].detach().numpy()):
         later = sum(paper.discount**k * drop for k, drop in enumerate(drops[t:]))
         wanted -= paper.discount**t * log_p * (later - (drops[:t].mean() if t else 0.0))
     assert float(loss.detach()) == pytest.approx(wanted, rel=1e-4)
     assert report.reward == pytest.approx(1 / costs.min())
 
 
-def test_walks_may_begin_with_the_best_and_compare(monkeypatch):
+def test_walks_may_begin_with_the_best_and_compare(walks):
     """First with everything on one device; costs are logarithms, as in the study of orders."""
-    calls: list[Any] = []
-    choices, recorded = GiphPolicy.choices, GiphAgent.recorded
-
-    def kept(self, episodes):
-        calls.append((episodes[0][1].places, choices(self, episodes)))
-        return calls[-1][1]
-
-    def begun(self, place, uniform):
-        starts.append(place)
-        return recorded(self, place, uniform)
-
-    starts: list[Any] = []
-    monkeypatch.setattr(GiphPolicy, "choices", kept)
-    monkeypatch.setattr(GiphAgent, "recorded", begun)
     paper = MODELS["placeto"].presets["paper"].model
     pupil = learner(**paper.model_dump(include=set(ImprovingConfig.model_fields)))
     losses = [float(pupil.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
-    met = [
-        np.concatenate([begin[None], places])
-        for begin, (places, _) in zip(starts, calls, strict=True)
-    ]
+    met = [np.concatenate([start, walk.places[:, 0].numpy()]) for start, walk in walks]
     values = [OBJECTIVES["makespan"].values(PAPER[1], places) for places in met]
     together = PAPER[1].repaired(np.zeros((1, PAPER[1].n_operators), np.int32))[0]
-    assert starts[0].tolist() == together.tolist()
-    assert starts[1].tolist() == met[0][values[0].argmin()].tolist()
+    assert met[0][0].tolist() == together.tolist()
+    assert met[1][0].tolist() == met[0][values[0].argmin()].tolist()
     returns = [np.log(v[:-1] / v[-1]) for v in values]
-    bonus = [paper.entropy * float(entropy.detach().sum()) for _, (_, entropy) in calls]
+    bonus = [paper.entropy * float(walk.entropy.detach().sum()) for _, walk in walks]
     assert losses[0] == pytest.approx(-bonus[0], abs=1e-4)
-    log_p = calls[1][1][0].detach().numpy()
+    log_p = walks[1][1].log_p[:, 0].detach().numpy()
     gained = (log_p * (returns[1] - returns[0]) / 2).sum()
     assert losses[1] == pytest.approx(-gained - bonus[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("comparison", ["others", "running-mean", "earlier"])
+def test_problems_of_unlike_sizes_are_learned_from_as_if_alone(comparison):
+    """Each draws by the seed and its own row, and has no steps after its last."""
+    options = {"comparison": comparison, "episodes": 2, "entropy": 0.5}
+    several = [PROBLEMS["diamond"], PAPER[0], PAPER[1]]
+    together, report = learner(problems=several, **options).loss(rows(0, 1, 2), 0, 5)
+    alone = [learner(problems=several, **options).loss(rows(row), 0, 5) for row in range(3)]
+    wanted = sum(loss.detach().item() for loss, _ in alone)
+    assert together.detach().item() == pytest.approx(wanted, rel=1e-4)
+    for name in ("reward", "best", "entropy"):
+        parts = sum(getattr(one, name) for _, one in alone)
+        assert getattr(report, name) == pytest.approx(parts, rel=1e-4)
 
 
 def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other():

@@ -76,6 +76,7 @@ class StudiedProblem:
     studies: tuple[WeighedRollouts, ...]
     reward: float
     best: float
+    evaluations: int
 
 
 class PilotLearner(PolicyLearner[PilotConfig]):
@@ -107,6 +108,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
             sum(each.reward for each in studied),
             sum(each.best for each in studied),
             entropy,
+            sum(each.evaluations for each in studied),
         )
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
@@ -166,16 +168,16 @@ class PilotLearner(PolicyLearner[PilotConfig]):
             chosen, _ = self._sampled(features, heads, np.random.default_rng((row, epoch)))
             values = self.reward(problem, places_after(features, chosen[chosen[:, 0] >= 0], 1))
             reward = float(values.mean()) if len(values) else 0.0
-            return StudiedProblem(features, tuple(studies), reward, best_reward)
+            return StudiedProblem(features, tuple(studies), reward, best_reward, len(values))
         study, places, values = self._forked(problem, features, heads, rng)
         if not len(study.chosen):
-            return StudiedProblem(features, tuple(studies), 0.0, best_reward)
+            return StudiedProblem(features, tuple(studies), 0.0, best_reward, 0)
         if home:
             i = int(np.argmax(values))
             self._best.meet(row, _canonical(features, places[i]), values[i])
             best_reward = float(self._best.rewards[row])
         reward = float(values[: len(study.chosen)].mean())
-        return StudiedProblem(features, (*studies, study), reward, best_reward)
+        return StudiedProblem(features, (*studies, study), reward, best_reward, len(values))
 
     def _forked(
         self, problem: Problem, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator

@@ -98,7 +98,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
             self._best.meet(row, value)
         best, reward = float(self._best.rewards[rows].sum()), float(rewards.sum())
         if not studies:
-            return self.no_loss(), StepReport(len(rows), reward, best, 0.0)
+            return self.no_loss(), StepReport(len(rows), reward, best, 0.0, 0)
         decisions = joined([study.record for _, study in studies])
         log_p = self.module(*map(self.tensor, decisions))
         right = np.concatenate([study.right[0] for _, study in studies]).astype(np.int64)
@@ -107,7 +107,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         share = np.repeat(1 / np.array(sizes), sizes).astype(np.float32)
         loss = -(taken * self.tensor(share)).sum()
         entropy = mean_entropy(log_p, self.tensor(np.repeat(np.arange(len(sizes)), sizes)))
-        return loss, StepReport(len(rows), reward, best, entropy)
+        return loss, StepReport(len(rows), reward, best, entropy, len(studies))
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Bound over the makespan of the best of a few schedules."""

@@ -1,0 +1,223 @@
+"""GiPH: gpNets, the network that scores their nodes, and episodes.
+
+A gpNet has a node for every task on every device that may run it. With p the present placement
+there is an edge between two nodes of tasks u and v for every stream from u to v, wherever at least
+one of the two is where the placement has its task:
+
+    (u, p(u)) → (v, b) for every device b of v;    (u, a) → (v, p(v)) for every other device a of u
+
+so that the edges of a node show the neighbourhood that its task would have after that move. If only
+tasks are chosen, there is one node per task, which represents it on its present device.
+
+The score of a node is MLP([e along : e against]), with its summaries e (equation 1, in
+`streamplace.papers.improving.messages`) along the streams and, with other weights, against them.
+``no-edges`` sends messages without the features of edges. ``sage`` is a GraphSAGE of three layers
+h_u ← relu(A h_u + B mean over ξ(u) of h_v) instead, and ``plain`` scores each node by its own
+features. In these three, the features of a node include the mean features of the edges out of it.
+
+At every step of an episode the present placement is simulated and one task is moved. An action is
+a node (v, d) of the gpNet: task v and the tasks colocated with it go to device d. It is neither the
+present device of a task nor a move of the task that was moved last, so that many tasks are visited;
+unless ``printed``, it may be both after the first N + 1 steps. Only legal actions are open. If only
+tasks are chosen, the device is the one on which the task finishes first.
+
+Times come from one simulation of the placement. With e(v, d) the time at which all inputs of v
+would be on d, the *start-time potential* of a node is e(v, d) minus the start of v: how much
+earlier it could start there. The *criticality* of a stream is a share: those out of one task add up
+to 1. It begins as the softmax of 10 · bytes over their maximum, and every simulation moves the
+streams of its critical path by a tenth towards 1 and their neighbours towards 0. It is 1 for a task
+if it has no inputs, else Σ criticality(u) · criticality(u, v) over them. The paper's text lacks it,
+and so does a policy that is ``printed``. All features are scaled to [-1, 1] by their least and
+largest value under the placement.
+
+Shapes: as in `streamplace.papers.improving.messages`, with a node of each task for every device
+(K = D), or one (K = 1), and 2 K edges of a stream, of which one does not exist.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from streamplace.learn.improver import STEPS_PER_OPERATOR
+from streamplace.papers.giph import EDGE_FEATURES, NODE_FEATURES, GiphConfig
+from streamplace.papers.improving.batch import PassTimes, TaskBatch
+from streamplace.papers.improving.episodes import Episodes, ImprovingPolicy
+from streamplace.papers.improving.messages import (
+    WIDTH,
+    ColumnLinear,
+    Messages,
+    NodeGraph,
+    begin,
+    scaled,
+)
+
+HIDDEN = 16
+SAGE = (16, 16, 10)
+NUDGE = 0.1
+"""Share by which the criticality of streams on the critical path moves."""
+SHARPNESS = 10.0
+
+
+class GiphPolicy(ImprovingPolicy):
+    """P(u) is the softmax of the scores of open nodes."""
+
+    steps_per_task = STEPS_PER_OPERATOR
+
+    def __init__(self, config: GiphConfig) -> None:
+        super().__init__()
+        self.config, n = config, config.n_own_features
+        nodes, edges = NODE_FEATURES[:n], EDGE_FEATURES[:n]
+        self.features = [*(f"node {name}" for name in nodes), *(f"edge {name}" for name in edges)]
+        size, of_edge = (n, n) if config.form == "two-way" else (2 * n, 0)
+        if config.form in ("two-way", "no-edges"):
+            self.along, self.against = Messages(size, of_edge), Messages(size, of_edge)
+            size = 2 * WIDTH
+        elif config.form == "sage":
+            self.layers = nn.ModuleList(map(SageLayer, (size, *SAGE), SAGE))
+            size = SAGE[-1]
+        self.hidden, self.out = ColumnLinear(size, HIDDEN), ColumnLinear(HIDDEN, 1)
+        self.apply(begin)
+
+    def forward(self, graph: NodeGraph) -> Tensor:
+        """Score of every node, [X]."""
+        h = graph.nodes
+        if self.config.form != "two-way":
+            h = torch.cat([h, graph.reversed().mean(graph.edges)])
+            graph = graph._replace(nodes=h, edges=graph.edges[:0])
+        if self.config.form in ("two-way", "no-edges"):
+            h = torch.cat([self.along(graph), self.against(graph.reversed())])
+        elif self.config.form == "sage":
+            for layer in self.layers:
+                h = layer(h, graph)
+        return self.out(self.hidden(h).relu())[0]
+
+    def begin(self, batch: TaskBatch, place: Tensor) -> "GiphEpisodes":
+        """Start an episode of each problem; legal placements are [T]."""
+        return GiphEpisodes(self, batch, place)
+
+
+class SageLayer(nn.Module):
+    """One layer of GraphSAGE."""
+
+    def __init__(self, size: int, out: int) -> None:
+        super().__init__()
+        self.own, self.others = ColumnLinear(size, out), ColumnLinear(size, out, bias=False)
+
+    def forward(self, h: Tensor, graph: NodeGraph) -> Tensor:
+        """States [out, X] from those before."""
+        return (self.own(h) + self.others(graph.mean(h[:, graph.source]))).relu()
+
+
+class GiphEpisodes(Episodes):
+    """Episodes of GiPH."""
+
+    def __init__(self, policy: GiphPolicy, batch: TaskBatch, place: Tensor) -> None:
+        super().__init__(batch, place)
+        self._policy, config = policy, policy.config
+        self._pairs, self._features = config.pairs, config.n_own_features
+        self._everywhere = torch.arange(batch.d, device=place.device).expand_as(batch.work)
+        self._criticality = first_criticality(batch)  # [S]
+        self._masked = 1 + batch.count * (
+            STEPS_PER_OPERATOR if config.printed else 1
+        )  # [G] steps with masks
+        self._last = torch.full_like(batch.first, -1)  # [G] unit that was moved last
+        self._moves = self._everywhere  # [T, K] devices to which nodes move their tasks
+
+    def scores(self) -> tuple[Tensor, Tensor]:
+        """Scores of all nodes [G, N · K], and which are open."""
+        batch, here = self.batch, self.place[:, None]
+        times, legal = batch.simulate(self.place), batch.legal(self.place)
+        arrival = batch.arrival(times, self.place)
+        if not self._pairs:
+            finish = (arrival + batch.work).masked_fill(~legal, torch.inf)
+            self._moves = finish.argmin(1, keepdim=True)
+        device = self._everywhere if self._pairs else here  # [T, K]
+        self._criticality = followed(batch, times, self._criticality)
+        scores = self._policy(self._graph(device, times, arrival))
+
+        stays = device == here if self._pairs else torch.zeros_like(here, dtype=torch.bool)
+        again = (batch.unit == self._last[batch.episode])[:, None]
+        early = (self.steps < self._masked)[batch.episode, None]
+        possible = legal.gather(1, device).view(len(batch.first), -1)
+        is_open = possible & ~((stays | again) & early).view(possible.shape)
+        is_open = torch.where(is_open.any(1, keepdim=True), is_open, possible)
+        return scores.view(possible.shape), is_open
+
+    def act(self, action: Tensor) -> None:
+        """Move the tasks of nodes [G], and with them their units."""
+        k = self._moves.shape[1]
+        task = self.batch.first + action // k
+        self.move(task, self._moves[task, action % k])
+        self._last = self.batch.unit[task]
+
+    def _graph(self, device: Tensor, times: PassTimes, arrival: Tensor) -> NodeGraph:
+        """The gpNet of a simulated placement, with nodes on devices [T, K]."""
+        batch, here = self.batch, self.place[:, None]
+        episode, episodes = batch.episode, len(batch.first)
+        u, v = batch.source, batch.target
+        exists = batch.allowed.gather(1, device)
+        node = torch.arange(exists.numel(), device=here.device).view_as(exists)
+        present = node.gather(1, here) if self._pairs else node  # [T, 1]
+        source = torch.cat([present[u].expand_as(node[u]), node[u]], 1)  # [S, 2 K]
+        target = torch.cat([node[v], present[v].expand_as(node[v])], 1)
+        edge_exists = torch.cat([exists[v], exists[u] & (node[u] != present[u])], 1)
+
+        if self._pairs:
+            potential = (arrival - times.start[:, None]).masked_fill(device == here, 0.0)
+        else:
+            soonest = arrival.masked_fill(~batch.allowed, torch.inf).amin(1)
+            potential = (soonest - times.start)[:, None]
+        latency, wire, seconds = batch.transfer(*(device.flatten()[e] for e in (source, target)))
+        of_nodes = (
+            batch.compute[:, None],
+            batch.slowness.gather(1, device),
+            batch.work.gather(1, device),
+            potential.masked_fill(batch.level[:, None] == 0, 0.0),
+            importance(batch, self._criticality)[:, None],
+        )
+        of_edges = (batch.size[:, None], latency, seconds, wire, self._criticality[:, None])
+        nodes, edges = (
+            torch.stack([column.float().expand(shape) for column in columns[: self._features]])
+            for columns, shape in ((of_nodes, node.shape), (of_edges, source.shape))
+        )
+        return NodeGraph(
+            k=node.shape[1],
+            nodes=scaled(nodes, exists, episode, episodes).flatten(1),
+            edges=scaled(edges, edge_exists, episode[u], episodes),
+            source=source,
+            target=target,
+            exists=edge_exists,
+            sweep=batch.along,
+            back=batch.against,
+        )
+
+
+def first_criticality(batch: TaskBatch) -> Tensor:
+    """Criticality of the streams [S] before the first simulation."""
+    source, size, none = batch.source, batch.size, torch.zeros_like(batch.compute)
+    largest = none.scatter_reduce(0, source, size, "amax")[source]
+    weight = (SHARPNESS * size / torch.where(largest > 0, largest, 1.0)).exp()
+    return weight / none.index_add(0, source, weight)[source]
+
+
+def followed(batch: TaskBatch, times: PassTimes, criticality: Tensor) -> Tensor:
+    """Criticality of the streams [S] after a simulation: it moves towards the critical path."""
+    source, target = batch.source, batch.target
+    v = batch.first + times.finish.view(-1, batch.n).argmax(1)
+    critical = torch.zeros_like(batch.unit).index_fill(0, v, 1)
+    for _ in batch.along.sizes:
+        v = times.producer[v]
+        critical.index_fill_(0, v, 1)
+    rises = critical[target] * (times.producer[target] == source)
+    moves = torch.zeros_like(critical).index_add(0, source, rises)[source] > 0
+    return torch.where(moves, criticality + NUDGE * (rises - criticality), criticality)
+
+
+def importance(batch: TaskBatch, criticality: Tensor) -> Tensor:
+    """Criticality of the tasks [T]."""
+    found = (batch.level == 0).to(criticality.dtype)
+    sweep = batch.along
+    columns = (batch.source, batch.target, criticality)
+    by_level = (torch.split(column[sweep.stream], sweep.sizes) for column in columns)
+    for u, v, share in zip(*by_level, strict=True):
+        found.index_add_(0, v, found[u] * share)
+    return found
