@@ -10,7 +10,7 @@ from streamplace.training import trained
 def history(rewards, validation):
     """A training with such results."""
     rows = zip(rewards, validation, strict=True)
-    return History([Epoch(i, r, 1, 0, 0, 0, 0, v, 1) for i, (r, v) in enumerate(rows, 1)])
+    return History([Epoch(i, r, 1, 0, 0, 0, 0, v, 1, 1) for i, (r, v) in enumerate(rows, 1)])
 
 
 def test_bands_are_from_the_least_to_the_most_of_all_trainings(tmp_path, monkeypatch):
