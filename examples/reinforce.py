@@ -39,7 +39,7 @@ class Policy(nn.Module):
         """Scores [G, S, D] of the devices for the operator that is placed now."""
         t, flow = env.step_number, seen["flow"]
         after = seen["load"] + env.loads[:, t, None]
-        links = seen["link"] + flow[..., None] * env.wire[:, None]  # [G, S, from, to]
+        links = seen["link"] + seen["added"]  # [G, S, from, to]
         coming = env.loads[:, t:, 0].sum(1)[:, None, None].expand_as(after)
         columns = [
             after,

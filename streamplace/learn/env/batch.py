@@ -76,6 +76,17 @@ class Batch:
 
         return self.mapped(selected)
 
+    @property
+    def full_load(self) -> Tensor:
+        """Share [G, N, D] of a device at full rate, constant loads included."""
+        return self.load if self.constant is None else self.load + self.constant
+
+    @property
+    def usual_wire(self) -> Tensor:
+        """Seconds per byte [G], as the mean over the links."""
+        devices = self.exists.sum(1)
+        return self.wire.sum((1, 2)) / (devices * (devices - 1)).clamp(min=1)
+
     def in_yardsticks(self) -> Self:
         """Return the same with loads and flows divided by the yardsticks."""
         scaled = ("load", "bytes", "constant")

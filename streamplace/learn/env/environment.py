@@ -1,6 +1,7 @@
 """Placing as an environment: operators are put on devices one after the other, then rewarded."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -44,22 +45,6 @@ class Environment:
         reward: Reward = steady,
     ) -> None:
         self.batch, self._problems, self._reward = batch, problems, reward
-        usual = batch.wire.sum((1, 2)) / _links(batch).clamp(min=1)
-        usual = usual[:, None, None]
-        load = batch.load if batch.constant is None else batch.load + batch.constant
-        flow = batch.pairs(batch.bytes * usual).float()
-        before = batch.pairs(batch.streams).clamp(max=1)
-        maps = [flow, before / before.sum(2, keepdim=True).clamp(min=1)]
-        if batch.mates is not None and batch.rivals is not None:
-            maps += [batch.pairs(batch.mates), batch.pairs(batch.rivals)]
-        self.loads = batch.steps(load).float()  # [G, N, D] in the order of decision
-        self.allowed = batch.steps(batch.allowed)
-        self.sent = flow.sum(1)  # [G, N] to operators that are decided later
-        self.wire = (
-            batch.wire / torch.where(usual > 0, usual, 1.0)
-        ).float()  # [G, D, D] 1: a link of usual speed
-        self._maps = torch.stack(maps, dim=2)  # [G, N, maps, N]
-        self._lower = (batch.alike & batch.exists[:, None]).float().triu(1)
 
     @classmethod
     def of(
@@ -72,6 +57,22 @@ class Environment:
         tensors = ProblemTensors(problems, device)
         rows = torch.arange(len(problems), device=device)
         return cls(tensors.batch(rows), problems, reward_of(objective, "steady"))
+
+    @cached_property
+    def loads(self) -> Tensor:
+        """Loads [G, N, D] by operators in the order of decision."""
+        return self.batch.steps(self.batch.full_load).float()
+
+    @cached_property
+    def wire(self) -> Tensor:
+        """Loads [G, D, D] of links by a flow of 1; 1 for a link of usual speed."""
+        usual = self.batch.usual_wire[:, None, None]
+        return (self.batch.wire / torch.where(usual > 0, usual, 1.0)).float()
+
+    @cached_property
+    def sent(self) -> Tensor:
+        """Flow [G, N] of an operator to those that are decided later."""
+        return self._flow.sum(1)
 
     @property
     def done(self) -> bool:
@@ -91,6 +92,7 @@ class Environment:
         load        [G, S, D]         of the devices
         link        [G, S, D, D]      of the links
         flow        [G, S, D]         into the operator that is placed now, from each device
+        added       [G, S, D, D]      load of each link by it, if it goes to the link's end
         upstream    [G, S, D]         share of its upstream operators that is on each device
         loose       [G, S, D]         flow from each device to operators that are placed later
         used        [G, S, D]         operators on each device
@@ -115,8 +117,7 @@ class Environment:
         on = one_hot(devices, self._load.shape[2]).to(self._load.dtype)
         self._on[:, t], self._chosen[:, :, t] = on, devices
         self._load = torch.addcmul(self._load, self.loads[:, t, None], on)
-        carried = self._seen["flow"][..., None] * self.wire[:, None]
-        self._link = torch.addcmul(self._link, carried, on[:, :, None])
+        self._link = torch.addcmul(self._link, self._seen["added"], on[:, :, None])
         self._loose = self._loose - self._seen["flow"] + self.sent[:, t, None, None] * on
         self._used, self._previous = self._used + on, on
         self.step_number += 1
@@ -143,6 +144,32 @@ class Environment:
         to = placements.device
         return torch.from_numpy(legal).long().to(to), torch.from_numpy(rewards).to(to)
 
+    @cached_property
+    def _flow(self) -> Tensor:
+        """Flow [G, N, N] from operators that are decided before."""
+        usual = self.batch.usual_wire[:, None, None]
+        return self.batch.pairs(self.batch.bytes * usual).float()
+
+    @cached_property
+    def _maps(self) -> Tensor:
+        """What operators that are decided before are to one [G, N, maps, N]."""
+        batch = self.batch
+        before = batch.pairs(batch.streams).clamp(max=1)
+        maps = [self._flow, before / before.sum(2, keepdim=True).clamp(min=1)]
+        if batch.mates is not None and batch.rivals is not None:
+            maps += [batch.pairs(batch.mates), batch.pairs(batch.rivals)]
+        return torch.stack(maps, dim=2)
+
+    @cached_property
+    def _allowed(self) -> Tensor:
+        """Devices [G, N, D] that operators may use, in the order of decision."""
+        return self.batch.steps(self.batch.allowed)
+
+    @cached_property
+    def _lower(self) -> Tensor:
+        """1 [G, D, D] where the row's device must be in use before the column's."""
+        return (self.batch.alike & self.batch.exists[:, None]).float().triu(1)
+
     def _observation(self) -> Observation:
         t = min(self.step_number, self.loads.shape[1] - 1)
         mapped = self._maps[:, t, :, :t] @ self._on[:, :t].flatten(2)
@@ -152,6 +179,7 @@ class Environment:
             "load": self._load,
             "link": self._link,
             "flow": flow,
+            "added": flow[..., None] * self.wire[:, None],
             "upstream": upstream,
             "loose": self._loose,
             "used": self._used,
@@ -165,7 +193,7 @@ class Environment:
         An operator follows a mate that is placed, and avoids the devices of its rivals. If no
         device remains, all allowed ones are open and the placement has to be repaired.
         """
-        allowed = self.allowed[:, t, None]
+        allowed = self._allowed[:, t, None]
         waits = (self._used == 0).to(self._used.dtype) @ self._lower > 0
         opened = allowed & ~waits
         if rules:
@@ -174,9 +202,3 @@ class Environment:
             opened = opened & (rivals == 0)
             opened = torch.where(opened.any(-1, keepdim=True), opened, allowed)
         return opened
-
-
-def _links(batch: Batch) -> Tensor:
-    """Number [G] of links."""
-    devices = batch.exists.sum(1)
-    return devices * (devices - 1)

@@ -15,9 +15,11 @@ Shapes: P problems of a pool, C of an epoch, G of a batch, N operators, D device
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from streamsim import _core
 from torch import Tensor
 
 from streamplace.families.branched import STANDARD, Branched, Topology, is_small
@@ -52,7 +54,8 @@ class FreshProblems:
         self._pool = ProblemTensors([*pool, *own], device)
         stages = np.zeros((len(pool) + len(own), int(self._pool.sizes.max())), np.int64)
         for row, problem in zip(stages[len(pool) :], own, strict=True):
-            row[: problem.n_operators] = _depths(problem)
+            ends = problem.instance.source, problem.instance.target
+            row[: problem.n_operators] = _core.levels(problem.n_operators, *ends)
         self._stage = torch.from_numpy(stages).to(device)
         shape_of = np.concatenate([np.ones((len(pool), 3)), np.array(shapes)])
         self._shape = torch.from_numpy(shape_of).to(device)  # [P, 3] branches, depth, devices
@@ -101,26 +104,23 @@ class _Draws:
 
     def __init__(self, graphs: int, generator: torch.Generator) -> None:
         self._graphs, self._generator = graphs, generator
+        self._kind: Any = {"device": generator.device, "dtype": torch.float64}
 
     def uniform(self, *shape: int) -> Tensor:
         """Numbers [G, *shape] in [0, 1)."""
-        device, kind = self._generator.device, torch.float64
-        size = self._graphs, *shape
-        return torch.rand(size, generator=self._generator, device=device, dtype=kind)
+        return torch.rand(self._graphs, *shape, generator=self._generator, **self._kind)
 
     def normal(self, *shape: int) -> Tensor:
         """Normal numbers [G, *shape]."""
-        device, kind = self._generator.device, torch.float64
-        size = self._graphs, *shape
-        return torch.randn(size, generator=self._generator, device=device, dtype=kind)
+        return torch.randn(self._graphs, *shape, generator=self._generator, **self._kind)
 
-    def between(self, least: float, most: float, *shape: int) -> Tensor:
-        """Numbers whose logarithm is uniform."""
-        return (math.log(least) + self.uniform(*shape) * math.log(most / least)).exp()
+    def between(self, least: float, most: float) -> Tensor:
+        """Numbers [G] whose logarithm is uniform."""
+        return (math.log(least) + self.uniform() * math.log(most / least)).exp()
 
     def one_of(self, values: Sequence[float]) -> Tensor:
         """One [G] of some values."""
-        table = torch.tensor(values, device=self._generator.device, dtype=torch.float64)
+        table = torch.tensor(values, **self._kind)
         return table[(self.uniform() * len(values)).long()]
 
 
@@ -146,12 +146,9 @@ def _mixed(graphs: Batch, draw: _Draws, most: int) -> Batch:
     spread = draw.one_of(SPREADS).log()[:, None]
     speed = (spread * (2 * draw.uniform(most) - 1)).exp()
     width = (spread[..., None] * (2 * draw.uniform(most, most) - 1)).exp()
-    pairs = exists[:, :, None] & exists[:, None]
-    same = torch.eye(most, dtype=torch.bool, device=present.device)
-    wire = torch.where(pairs & ~same, width, 0)
-    alike = same | (pairs & (spread == 0)[..., None])
     load = torch.where(exists[:, None], cpu[:, :, None] / speed[:, None], 0)
-    return _batch(graphs, load, sent * links[:, None, None], wire, exists, alike)
+    equal = (spread == 0)[..., None]
+    return _batch(graphs, load, sent * links[:, None, None], exists, width, equal)
 
 
 def _branched(graphs: Batch, stage: Tensor, shape: Tensor, draw: _Draws, most: int) -> Batch:
@@ -180,29 +177,29 @@ def _branched(graphs: Batch, stage: Tensor, shape: Tensor, draw: _Draws, most: i
     payload = 1 + (draw.uniform(n) * ceiling).floor()
     sent = graphs.streams * (rate / k[:, None] * payload)[:, None]
     load = torch.where(exists[:, None], cpu[:, :, None], 0)
-    same = torch.eye(most, dtype=torch.bool, device=present.device)
-    pairs = exists[:, :, None] & exists[:, None]
-    wire = torch.where(pairs & ~same, WIRE, 0.0)
-    return _batch(graphs, load, sent, wire, exists, pairs | same)
+    return _batch(graphs, load, sent, exists, WIRE, exists.new_ones(1, 1, 1))
 
 
 WIRE = float(Cluster.uniform(2).platform.seconds_per_byte[0, 1])
 
 
 def _batch(
-    graphs: Batch, load: Tensor, flows: Tensor, wire: Tensor, exists: Tensor, alike: Tensor
+    graphs: Batch, load: Tensor, flows: Tensor, exists: Tensor, width: Tensor | float, equal: Tensor
 ) -> Batch:
+    """Graphs with these costs, on devices whose links take so many seconds per byte."""
     first = torch.arange(exists.shape[1], device=exists.device) == 0
+    same = torch.eye(len(first), dtype=torch.bool, device=exists.device)
+    pairs = exists[:, :, None] & exists[:, None]
     return Batch(
         present=graphs.present,
         order=graphs.order,
         load=load,
         bytes=flows,
         streams=graphs.streams,
-        wire=wire,
+        wire=torch.where(pairs & ~same, width, 0.0),
         exists=exists,
         allowed=torch.where(graphs.present[..., None], exists[:, None], first),
-        alike=alike,
+        alike=same | (pairs & equal),
         yardstick=least_peak(load, exists).clamp(min=1),
     )
 
@@ -229,11 +226,3 @@ def distinct(problems: Sequence[Problem]) -> list[Problem]:
         ends = problem.instance.source.tobytes(), problem.instance.target.tobytes()
         topologies.setdefault((problem.n_operators, *ends), problem)
     return list(topologies.values())
-
-
-def _depths(problem: Problem) -> Longs:
-    """Most streams [N] on a path from a source to each operator."""
-    depth = np.zeros(problem.n_operators, np.int64)
-    for source, target in zip(problem.instance.source, problem.instance.target, strict=True):
-        depth[target] = max(depth[target], depth[source] + 1)  # streams come in topological order
-    return depth

@@ -54,7 +54,6 @@ class DeviceFeatures:
         self._coming = least.flip(1).cumsum(1).flip(1)  # [G, N] of this operator and all later ones
         others = (exists.sum(1, keepdim=True) - 1).clamp(min=1)
         self._away = env.wire.sum(2) / others  # [G, D] mean of the links out of a device
-        self._peak: Tensor | None = None
 
     def of(self, seen: Observation) -> Tensor:
         """Features [G, S, D, F] of the devices for the operator that is placed now."""
@@ -62,11 +61,9 @@ class DeviceFeatures:
         own, coming = env.loads[:, t, None], self._coming[:, t, None, None]
         load, flow, away = seen["load"], seen["flow"], self._away[:, None]
         after = load + own
-        more = flow[..., None] * env.wire[:, None]  # [G, S, from, to]
-        links = torch.where(flow[..., None] > 0, seen["link"] + more, 0)
-        apart = links.diagonal(dim1=2, dim2=3)
-        apart.zero_()
-        worst, cut = links.amax(2), more.sum(2)
+        links = torch.where(flow[..., None] > 0, seen["link"] + seen["added"], 0)
+        links.diagonal(dim1=2, dim2=3).zero_()
+        worst, cut = links.amax(2), seen["added"].sum(2)
         peak = torch.maximum(load.amax(2), seen["link"].amax((2, 3)))[..., None]
         free = ((1 - load).clamp(min=0) * self._exists).sum(2, keepdim=True)
         whole, used = flow.sum(2, keepdim=True), (seen["used"] > 0).to(load.dtype)

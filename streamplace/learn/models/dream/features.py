@@ -38,10 +38,8 @@ def operator_features(batch: Batch, names: Sequence[str] = FEATURES) -> Tensor:
     """
     common = COMMON[0] in names
     devices = batch.exists.sum(1)
-    load = batch.load if batch.constant is None else batch.load + batch.constant
-    load = load.sum(2) / devices[:, None]
-    usual = batch.wire.sum((1, 2)) / (devices * (devices - 1)).clamp(min=1)
-    shares = torch.stack([load, batch.bytes.sum(1) * usual[:, None]], dim=2)
+    load = batch.full_load.sum(2) / devices[:, None]
+    shares = torch.stack([load, batch.bytes.sum(1) * batch.usual_wire[:, None]], dim=2)
     if common:
         shares = shares / batch.yardstick[:, None, None]
     columns = [shares.clamp(min=LEAST).log(), shares]
