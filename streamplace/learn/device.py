@@ -1,6 +1,7 @@
 """The device that torch computes on."""
 
 import torch
+from torch import nn
 
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted
@@ -24,6 +25,11 @@ def named_device(name: str) -> torch.device:
     if device.type == "meta":
         raise SettingError("the device meta computes nothing; name another, such as cpu")
     return device
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Device that the parameters of a module are on."""
+    return next(module.parameters()).device
 
 
 def device_words(device: torch.device) -> str:

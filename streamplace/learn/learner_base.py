@@ -12,6 +12,7 @@ from torch import Tensor
 
 from streamplace.families.draws import generator
 from streamplace.learn.config import Config
+from streamplace.learn.device import device_of
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import Reward, reward_of
@@ -92,7 +93,7 @@ class PolicyLearner(ABC, Generic[C]):
     @property
     def device(self) -> torch.device:
         """Device of the parameters."""
-        return next(self.module.parameters()).device
+        return device_of(self.module)
 
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """Array as a tensor on this device."""
@@ -147,6 +148,11 @@ def log_probabilities(logits: Tensor, is_open: Tensor) -> Tensor:
     return logits.squeeze(-1).masked_fill(~is_open, -torch.inf).log_softmax(-1)
 
 
+def entropy_of(log_p: Tensor) -> Tensor:
+    """Entropy in nats of log-probabilities [..., D], -inf for what is not open."""
+    return -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0.0)).sum(-1)
+
+
 def mean_entropy(log_p: Tensor, problem: Tensor) -> float:
     """Sum over problems of the mean entropy of their decisions.
 
@@ -154,7 +160,7 @@ def mean_entropy(log_p: Tensor, problem: Tensor) -> float:
     ``problem`` [P] is the number of its problem.
     """
     with torch.no_grad():
-        entropy = -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(-1)
+        entropy = entropy_of(log_p)
         decisions = torch.bincount(problem)
         sums = entropy.new_zeros(len(decisions), dtype=torch.double)
         sums.index_add_(0, problem, entropy.double())

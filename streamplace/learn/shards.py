@@ -18,6 +18,7 @@ from torch import Tensor
 
 from streamplace.cores import available_cores
 from streamplace.families.draws import generator
+from streamplace.learn.device import device_of
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.model.arrays import Floats, Longs
 
@@ -137,7 +138,7 @@ def one_thread() -> Iterator[None]:
 @contextmanager
 def thread_workers(learner: Learner) -> Iterator[ThreadWorkers]:
     """Start a thread per core, in each of which torch uses one; on a GPU, one thread computes."""
-    on_cpu = next(learner.module.parameters()).device.type == "cpu"
+    on_cpu = device_of(learner.module).type == "cpu"
     with one_thread():
         cores = available_cores()
         if cores < 2 or not on_cpu:

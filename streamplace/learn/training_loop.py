@@ -16,7 +16,7 @@ from streamplace.io.files import write_text
 from streamplace.io.weights import Weights, write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.device import device_words, is_out_of_memory
+from streamplace.learn.device import device_of, device_words, is_out_of_memory
 from streamplace.learn.history import BEST, Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
@@ -215,7 +215,7 @@ class TrainingLoop:
                 "steps": sum(map(self._n_steps, range(len(history.epochs)))),
                 "evaluations": sum(epoch.evaluations for epoch in history.epochs),
                 "seconds": round(sum(epoch.seconds for epoch in history.epochs), 1),
-                "device": device_words(next(self.learner.module.parameters()).device),
+                "device": device_words(device_of(self.learner.module)),
                 "validation": score,
             },
         }

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from streamplace.errors import FormatError
+from streamplace.learn.device import device_of
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.shards import one_thread
 from streamplace.model.arrays import Floats, Ints, Longs
@@ -124,7 +125,7 @@ class ConstructivePolicy:
     @property
     def device(self) -> torch.device:
         """Device that the parameters are on."""
-        return next(self.module.parameters()).device
+        return device_of(self.module)
 
     def on(self, problems: Sequence[Problem]) -> Prepared:
         """Prepare problems."""

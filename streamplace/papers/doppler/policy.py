@@ -19,8 +19,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from streamplace.learn.algorithms.baselines import RunningMean, more_than_others
+from streamplace.learn.device import device_of
 from streamplace.learn.learner import ALL, Selection, StepReport
-from streamplace.learn.learner_base import BestRewards, PolicyLearner
+from streamplace.learn.learner_base import BestRewards, PolicyLearner, entropy_of
 from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import LearningTask
@@ -70,7 +71,7 @@ def _chosen(score: Tensor, is_open: Tensor, choice: Tensor, exploration: float) 
     if exploration > 0:
         any_of = math.log(exploration) - is_open.sum(-1).log()
         chosen = torch.logaddexp(chosen + math.log1p(-min(exploration, ALMOST)), any_of)
-    return Choices(chosen, -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1))
+    return Choices(chosen, entropy_of(log_p))
 
 
 def numbers_of(
@@ -91,7 +92,7 @@ def legal(problem: Problem, steps: Iterable[EpisodeStep]) -> Ints:
 
 def placed(module: DopplerModule, problem: Problem, numbers: Tensor) -> Ints:
     """Legal placements [S, N] of a problem by the actual choices; see `episode.episodes`."""
-    device = next(module.parameters()).device
+    device = device_of(module)
     tensors = TaskTensors.of(problem).to(device)
     with torch.inference_mode():
         heads = module(tensors)
@@ -165,7 +166,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
 
     def _loss(self, row: int, epoch: int, rng: np.random.Generator) -> tuple[Tensor, StepReport]:
         at, config, taught = row % len(self._training), self.config, epoch < self._imitation
-        problem, device = self.task.training[at], next(self.module.parameters()).device
+        problem, device = self.task.training[at], self.device
         tensors, share = self._training[at].to(device), self._exploration(epoch)
         heads, shape = self.module(tensors), (config.episodes, problem.n_operators, 2)
         numbers = numbers_of(rng, shape, config, share).to(device)

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 
 from streamplace.io.weights import check_features
 from streamplace.learn.config import C
+from streamplace.learn.device import device_of
 from streamplace.learn.improver import Improver
+from streamplace.learn.learner_base import entropy_of
 from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.parameters import fill
 from streamplace.learn.shards import one_thread
@@ -53,10 +55,8 @@ class Episodes(ABC):
         self.act(action)
         self.steps += 1
         log_p = scores.log_softmax(1)
-        entropy = -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(1)
-        return Walk(
-            self.place.view(len(action), -1), log_p.gather(1, action[:, None])[:, 0], entropy
-        )
+        places, taken = self.place.view(len(action), -1), log_p.gather(1, action[:, None])
+        return Walk(places, taken[:, 0], entropy_of(log_p))
 
     def walk(self, uniform: Tensor) -> Walk:
         """Take L steps, drawn by numbers [L, G]."""
@@ -89,7 +89,7 @@ class ImprovingPolicy(nn.Module, ABC):
 
     def episodes(self, problems: Sequence[Problem], places: Sequence[Ints]) -> Episodes:
         """Start an episode of each problem at a legal placement [n], where the parameters are."""
-        device = next(self.parameters()).device
+        device = device_of(self)
         place = torch.from_numpy(side_by_side(places)).to(device, torch.int64)
         return self.begin(TaskBatch(problems, device), place.flatten())
 
