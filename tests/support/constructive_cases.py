@@ -77,7 +77,8 @@ def standard(rows, columns):
 def learner_of(policy, **changes):
     """A learner of the shortest pass of one small problem."""
     task = LearningTask((SMALL,), (SMALL,), seed=0, objective="makespan")
-    return ConstructiveLearner(task, policy.module.config.model_copy(update=changes), policy)
+    config = policy.module.config.model_copy(update=changes)
+    return ConstructiveLearner(task, config, policy, policy.on(task.training))
 
 
 def assert_training_shortens_passes(one, steps, rate):

@@ -47,19 +47,22 @@ def exploration(first: float, decay: float, epoch: int) -> int:
 
 
 class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
-    """A policy on its training problems; see `streamplace.learn.learner_base`."""
+    """A policy on its training problems, prepared for it; see `streamplace.learn.learner_base`."""
 
     def __init__(
-        self, task: LearningTask, config: ConstructiveConfig, policy: ConstructivePolicy
+        self,
+        task: LearningTask,
+        config: ConstructiveConfig,
+        policy: ConstructivePolicy,
+        training: Prepared,
     ) -> None:
         super().__init__(task, config, policy.module)
-        self.policy = policy
+        self.policy, self._training = policy, training
         self._replay = config if isinstance(config, MemoryConfig) else BEST_ONLY
         self._imitated = self._replay.imitation if self._replay.searched else 0
-        self._training = policy.on(task.training)
         self._tensors = (
-            self._training
-            if isinstance(self._training, ProblemTensors)
+            training
+            if isinstance(training, ProblemTensors)
             else ProblemTensors(task.training, policy.device)
         )
         self._fresh = self._fresh_problems() if self._replay.fresh else None

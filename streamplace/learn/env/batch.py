@@ -129,7 +129,15 @@ class Batch:
 
 
 class ProblemTensors:
-    """P problems, and their batches: what a policy is asked about."""
+    """P problems, and their batches: what a policy is asked about.
+
+    Attributes
+    ----------
+    sizes
+        Operators of every problem, [P].
+    every
+        All problems as one batch.
+    """
 
     def __init__(
         self,
@@ -141,13 +149,13 @@ class ProblemTensors:
     ) -> None:
         self.problems, self._order, self._random_ties = tuple(problems), order, random_ties
         self.sizes = np.array([problem.n_operators for problem in problems], np.int64)
-        self._columns = _stacked(self.problems, order).to(device)
+        self.every = _stacked(self.problems, order).to(device)
         self._orders: Tensor | None = None
 
     def batch(self, rows: Tensor, generator: torch.Generator | None = None) -> Batch:
         """Some of the problems; with a generator, ties of the order of decision are drawn."""
         n = int(self.sizes[rows.cpu().numpy()].max())
-        batch = self._columns.rows(rows, n)
+        batch = self.every.rows(rows, n)
         order = batch.order[:, :n]
         if generator is not None and self._random_ties:
             if self._orders is None:

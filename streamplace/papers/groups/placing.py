@@ -29,7 +29,7 @@ def learner_of(
         traits = Traits.from_document(task.features, "the weights to begin from")
     policy = build(traits, config)
     policy.module.to(task.device)
-    return ConstructiveLearner(task, config, policy)
+    return ConstructiveLearner(task, config, policy, policy.on(task.training))
 
 
 @loaded

@@ -36,16 +36,15 @@ def prepared(
 
 def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> ConstructiveLearner:
     """Learner with the scale of the weights that training begins from, or of the training set."""
+    training = prepared(config, task.training, torch.device(task.device))
     if task.features is None:
-        every = torch.arange(len(task.training))
-        tensors = prepared(config, task.training, torch.device("cpu"))
-        scale = OperatorScale.of(tensors.batch(every), config.features)
+        scale = OperatorScale.of(training.every, config.features)
     else:
         start = "the weights to begin from"
         scale = OperatorScale.read(task.features, config.features, start)
     module = built_module(model, config, scale).to(task.device)
     policy = ConstructivePolicy(module, scale, partial(prepared, config))
-    return ConstructiveLearner(task, config, policy)
+    return ConstructiveLearner(task, config, policy, training)
 
 
 @loaded
