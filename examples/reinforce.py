@@ -1,4 +1,4 @@
-"""REINFORCE from nothing, on the environment of learning: a policy that beats METIS in minutes.
+"""REINFORCE from nothing, on the environment of learning: a policy that beats METIS in seconds.
 
 For each operator, a small network sees what every device and link would carry after it, and chooses
 a device. Of eight placements of a graph, those better than their mean become likelier.
