@@ -37,7 +37,7 @@ class TrainSettings(AtRates, OfDataSet, OnDevices):
     )
     device: str = option(
         "--device NAME",
-        "Where torch computes: cpu, cuda, cuda:1, mps, or auto for a GPU if there is one.",
+        "Where torch computes: cpu, cuda, cuda:1, or auto for a GPU if there is one.",
         WHERE,
         default="auto",
     )
