@@ -10,10 +10,10 @@ from engine_deployments import DEPLOYMENTS, GENERAL
 
 import streamplace
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.pin import hook
-from streamplace.engines.flink.program import jars
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import ProblemError
+from streamplace.flink.pin import hook
+from streamplace.flink.program import jars
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -17,13 +17,13 @@ from fuzz.models import checkpoints, resumed, weights
 from problems import parse_graph
 
 import streamplace
-from streamplace.engines.flink.layout import Layout
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.records import Record, read_records
 from streamplace.families.dataset import read_recipe
 from streamplace.families.parameters import options
 from streamplace.families.registry import FAMILIES
+from streamplace.flink.layout import Layout
 from streamplace.io.clusters import parse_cluster, read_cluster
 from streamplace.io.constraints import parse_constraints
 from streamplace.io.graphs import read_graphs

@@ -7,8 +7,8 @@ import pytest
 from problems import parse_graph
 from streamsim import throughput
 
-from streamplace.engines.flink.measure.streams import with_message_cost
 from streamplace.errors import GraphError
+from streamplace.flink.measure.streams import with_message_cost
 from streamplace.io.graphs import graph_line
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand

@@ -9,7 +9,8 @@ from planning_cases import pipeline
 
 import streamplace
 from streamplace.errors import SettingError
-from streamplace.io.ledger import LedgerEntry, append_entries, errors_for
+from streamplace.flink.ledger import append_entries
+from streamplace.io.ledger import LedgerEntry, errors_for
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.operators import Operator, Window
 from streamplace.model.prediction_intervals import PredictionErrors
