@@ -15,7 +15,9 @@ from third_parties import Answer
 
 from streamplace.cli.main import main
 
-pytest_plugins = [name for name in ("engine_fixtures", "flink_fixtures") if find_spec(name)]
+pytest_plugins = [
+    name for name in ("command_fixtures", "engine_fixtures", "flink_fixtures") if find_spec(name)
+]
 
 # The same examples every time make a failure reproducible. `make test-all` asks for the thorough
 # profile.

@@ -11,7 +11,6 @@ from typing import Any
 
 from engine_deployments import DEPLOYMENTS
 from fuzz.documents import CLUSTER, CONSTRAINTS, GRAPH, PLACEMENT, document_of, to_json, to_toml
-from fuzz.flink_answers import answer_readers
 from fuzz.library_files import library_readers
 from fuzz.models import checkpoints, resumed, weights
 from problems import parse_graph
@@ -23,7 +22,6 @@ from streamplace.evaluate.records import Record, read_records
 from streamplace.families.dataset import read_recipe
 from streamplace.families.parameters import options
 from streamplace.families.registry import FAMILIES
-from streamplace.flink.layout import Layout
 from streamplace.io.clusters import parse_cluster, read_cluster
 from streamplace.io.constraints import parse_constraints
 from streamplace.io.graphs import read_graphs
@@ -85,10 +83,19 @@ def targets():
         *(_schema(name) for name in FILES),
         *(_export(name) for name in EXPORTS if EXPORTS[name].read),
         *_small(),
-        *(Target(name, read, seeds) for name, (read, seeds) in answer_readers().items()),
+        *(Target(name, read, seeds) for name, (read, seeds) in _of_flink().items()),
         *(Target(name, *reader) for name, reader in library_readers().items()),
         *(part for name in MODELS for part in _model(name)),
     ]
+
+
+def _of_flink():
+    """Readers of the optional room of Flink."""
+    if find_spec("fuzz.flink_answers") is None:
+        return {}
+    from fuzz.flink_answers import answer_readers
+
+    return answer_readers()
 
 
 def _native():
@@ -104,7 +111,6 @@ def _native():
         _file("problem", ".json", read_problem, [to_json(WHOLE)]),
         _file("data set", ".jsonl", lambda path: list(read_graphs(path)), [lines]),
         _file("packed data set", ".jsonl.gz", lambda path: list(read_graphs(path)), _packed),
-        _file("subtasks", ".json", Layout.read, [to_json(PLACEMENT)]),
     ]
 
 

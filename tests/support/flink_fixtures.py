@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from flink_clusters import come_back
 from flink_jars import build_jar
+from kafka import kafka_jars
 from pods import VARIABLE, WHY_SKIPPED, kubernetes
 
 from streamplace.flink.layout import Layout
@@ -111,3 +112,14 @@ def submit(rest, graph_jar):
         return apply(rest, program, Layout(vectors))
 
     return call
+
+
+@pytest.fixture
+def kafka_libraries(flink, tmp_path_factory, monkeypatch):
+    """Folders that a page names by variables."""
+    folder = tmp_path_factory.mktemp("jars")
+    for jar in kafka_jars():
+        (folder / jar.name).symlink_to(jar)
+    places = {"KAFKA": folder, "FLINK": flink.home, "FLINK_HOME": flink.home, "CLONE": TESTS.parent}
+    for name, value in places.items():
+        monkeypatch.setenv(name, str(value))

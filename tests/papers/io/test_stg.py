@@ -79,3 +79,11 @@ def test_other_forms_of_numbers_lines_and_comments_are_read(tmp_path, text):
 def test_a_bad_task_graph_is_told_with_its_place(tmp_path, text, place):
     with pytest.raises(StreamplaceError, match=f"sample.stg.*{place}"):
         read(tmp_path, text)
+
+
+def test_a_data_set_is_written_to_json(run, refusal, tmp_path):
+    (tmp_path / "rnd.stg").write_text("1\n0 0 0\n1 3 1 0\n2 0 1 1\n")
+    message = refusal("import", "stg", "rnd.stg", "-o", "x.csv")
+    assert "x.csv" in message
+    assert ".json" in message
+    assert run("import", "stg", "rnd.stg", "-o", "x.json").status == 0
