@@ -47,7 +47,7 @@ lint: $(TOOLS) core
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	cd sim && MYPYPATH=. $(abspath $(BIN))/stubtest streamsim._core
-	$(BIN)/lint-imports
+	for file in pyproject.toml streamplace/*/room.toml; do $(BIN)/lint-imports --config $$file || exit; done
 
 # The lowest and the newest versions of other packages, on the first and the last Python.
 versions: $(TOOLS)

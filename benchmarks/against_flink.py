@@ -27,8 +27,8 @@ from flink_jobs import ROOT, SOURCES
 from kafka import kafka_flink, kafka_jars, kafka_jobs
 from measured_rows import append_row, read_rows
 
-from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.errors import StreamplaceError
+from streamplace.flink.local.dist import Flink, find_flink
 
 FILE = ROOT / "docs/assets/against-flink.jsonl"
 MOST_OTHERS = 0.25

@@ -17,13 +17,13 @@ from against_cells import DEVICES, KINDS, PARALLELISM, SLOTS_PER_DEVICE, Cell
 from kafka import Broker, broker
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 
-from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.sampling import sample, sent_by
-from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.rest.plan import layout_of, read_plan
 from streamplace.errors import StreamplaceError
+from streamplace.flink.local.dist import Flink
+from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.measure.profile import profile
+from streamplace.flink.measure.sampling import sample, sent_by
+from streamplace.flink.rest.client import FlinkError
+from streamplace.flink.rest.plan import layout_of, read_plan
 
 SETTLE, WINDOW, MOST_WINDOWS, STEADY = 2.0, 3.0, 6, 0.05
 START_SECONDS, MOVE_SECONDS = 100.0, 600.0

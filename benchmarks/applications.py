@@ -16,11 +16,11 @@ from typing import Any
 
 from flink_jars import build_jar
 
-from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.local.session import local_cluster
-from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.flink.local.dist import Flink, find_flink
+from streamplace.flink.local.session import local_cluster
+from streamplace.flink.measure.measured_graph import measured_graph
+from streamplace.flink.measure.profile import profile
+from streamplace.flink.rest.client import Rest
 from streamplace.io.graphs import graph_from_dict, graph_to_dict, write_graph
 
 FOLDER = Path(__file__).parents[1] / "datasets" / "applications"

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
-from streamplace.engines.flink.measure.cluster import FRAMING
-from streamplace.engines.flink.measure.streams import (
+from streamplace.flink.measure.cluster import FRAMING
+from streamplace.flink.measure.streams import (
     BYTES_OF_A_TUPLE,
     RemoteFlow,
     SendingCost,

@@ -36,14 +36,14 @@ from limiting import limit, measured_devices, release, threads
 from measured_rows import append_row, read_rows
 
 from streamplace.drawing.figures import GREY, new_figure, save
-from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.sampling import sample
-from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.plan import FlinkTask, read_plan
+from streamplace.flink.layout import Layout
+from streamplace.flink.local.dist import Flink, find_flink
+from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.measure.sampling import sample
+from streamplace.flink.pin.apply import apply
+from streamplace.flink.program.program import Program
+from streamplace.flink.rest.client import Rest
+from streamplace.flink.rest.plan import FlinkTask, read_plan
 
 DEVICES = tuple(f"cal-{i}" for i in range(4))
 CORES, BANDWIDTH = 0.25, 40e6

@@ -24,12 +24,12 @@ from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from measured_rows import append_row, read_rows
 
-from streamplace.engines.flink.local.dist import find_flink
-from streamplace.engines.flink.local.session import local_cluster
-from streamplace.engines.flink.measure.cost_fit import Observation, constant_cores
-from streamplace.engines.flink.measure.windows import JobWindows
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError
+from streamplace.flink.local.dist import find_flink
+from streamplace.flink.local.session import local_cluster
+from streamplace.flink.measure.cost_fit import Observation, constant_cores
+from streamplace.flink.measure.windows import JobWindows
+from streamplace.flink.rest.client import Rest
 
 RATES = (1_000, 2_000, 4_000, 8_000, 16_000)
 FILE = ROOT / "docs/assets/costs-by-rate.jsonl"

@@ -27,15 +27,15 @@ from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES
 from kafka import broker, kafka_flink, kafka_jars, kafka_jobs
 
-from streamplace.engines.flink.cpu.reporter import Reporters, jar_path
-from streamplace.engines.flink.local.dist import find_flink
-from streamplace.engines.flink.local.session import local_cluster
-from streamplace.engines.flink.measure import windows
-from streamplace.engines.flink.measure.cluster import capacity, measured_cluster
-from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile, profile_of
-from streamplace.engines.flink.measure.windows import JobWindows
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.flink.cpu.reporter import Reporters, jar_path
+from streamplace.flink.local.dist import find_flink
+from streamplace.flink.local.session import local_cluster
+from streamplace.flink.measure import windows
+from streamplace.flink.measure.cluster import capacity, measured_cluster
+from streamplace.flink.measure.measured_graph import measured_graph
+from streamplace.flink.measure.profile import JobProfile, profile_of
+from streamplace.flink.measure.windows import JobWindows
+from streamplace.flink.rest.client import Rest
 
 WARM_UP, SECONDS, PARALLELISM = 45.0, 40.0, 2
 MIPS, LAYOUTS = 2500.0, 30
@@ -70,7 +70,7 @@ def main() -> None:
         flink = find_flink(None)
         flink = kafka_flink(flink, folder / "flink") if kafka_jars() else flink
         java = [file for source in SOURCES for file in source.glob("*.java")]
-        java += [*(ROOT / "tests/engines/flink/java").glob("*Job.java")]
+        java += [*(ROOT / "tests/flink/java").glob("*Job.java")]
         build_jar(flink, sorted(java), folder / "jobs.jar")
         jars = {"jobs": folder / "jobs.jar"}
         if kafka_jars():

@@ -10,10 +10,10 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from streamplace.engines.flink.local.dist import Flink, find_flink, find_java
+from streamplace.flink.local.dist import Flink, find_flink, find_java
 
 ROOT = Path(__file__).parents[1]
-FLINK = ROOT / "streamplace" / "engines" / "flink"
+FLINK = ROOT / "streamplace" / "flink"
 SHIPPED = {
     FLINK / "program" / "Placed.jar": FLINK / "program" / "java",
     FLINK / "cpu" / "streamplace-reporter.jar": FLINK / "cpu" / "java",

@@ -30,9 +30,9 @@ from flink_jobs import ROOT
 from kafka import kafka_flink, kafka_jobs
 from measured_rows import append_row, read_rows
 
-from streamplace.engines.flink.local.dist import find_flink
-from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.errors import StreamplaceError
+from streamplace.flink.local.dist import find_flink
+from streamplace.flink.measure.source_lag import source_flow
 from streamplace.model.defaults import SPEED
 from streamplace.model.units import mips
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import Host, LocalCluster, local_cluster
-from streamplace.engines.flink.pin.pinning import Settings
 from streamplace.errors import SettingError
+from streamplace.flink.local.dist import Flink
+from streamplace.flink.local.session import Host, LocalCluster, local_cluster
+from streamplace.flink.pin.pinning import Settings
 
 TOOLS = ("ip", "tc", "nsenter")
 PERIOD_US = 100_000

@@ -33,15 +33,15 @@ from operator_stand_in import StandIn, reconciled, specification
 from plans_on_pods import CONFIG_MAP, rest, runs_since
 from pods import NAMESPACE, VARIABLE, PodCluster, kubernetes
 
-from streamplace.engines.flink.decide.candidates import Question, candidates
-from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING, MODES
-from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.local.dist import find_flink
-from streamplace.engines.flink.operator.mounting import reporter_files, reporter_patch
-from streamplace.engines.flink.operator.patching import merged
-from streamplace.engines.flink.operator.resource import FlinkResource
-from streamplace.engines.flink.rest.plan import layout_of
-from streamplace.engines.flink.watch.pods import numbered
+from streamplace.flink.decide.candidates import Question, candidates
+from streamplace.flink.decide.slot_assignment import MODE_SETTING, MODES
+from streamplace.flink.engine import FlinkEngine
+from streamplace.flink.local.dist import find_flink
+from streamplace.flink.operator.mounting import reporter_files, reporter_patch
+from streamplace.flink.operator.patching import merged
+from streamplace.flink.operator.resource import FlinkResource
+from streamplace.flink.rest.plan import layout_of
+from streamplace.flink.watch.pods import numbered
 
 FILE = ROOT / "docs/assets/modes-on-pods.jsonl"
 STARTS, CORES, WARM_UP, WINDOW = 3, 0.25, 20.0, 5.0

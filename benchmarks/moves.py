@@ -14,13 +14,13 @@ import click
 import numpy as np
 from flink_jars import build_jar
 
-from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import find_flink
-from streamplace.engines.flink.local.session import local_cluster
-from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.plan import layout_of
+from streamplace.flink.layout import Layout
+from streamplace.flink.local.dist import find_flink
+from streamplace.flink.local.session import local_cluster
+from streamplace.flink.move.move import FlinkMove
+from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.program.program import Program
+from streamplace.flink.rest.plan import layout_of
 
 SOURCE = Path(__file__).parents[1] / "examples" / "flink" / "LogJob.java"
 

@@ -44,8 +44,8 @@ from planned_runs import (
 )
 from planned_tables import summary
 
-from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import ProblemError
+from streamplace.flink.rest.client import FlinkError
 
 NAMES = (*COMPARED, *UNSEEN)
 FILE = "plans-that-hold.jsonl"

@@ -17,16 +17,16 @@ from limiting import SETTINGS, CpuWatch, core_of, limit, measured_devices, relea
 from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups, rates_of, rates_together
 from planned_runs import DEVICES, EIGHTH
 
-from streamplace.engines.flink.advise.fixed_parallelism import planned_twice
-from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile, profile
-from streamplace.engines.flink.measure.sampling import sample
-from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.flink.advise.fixed_parallelism import planned_twice
+from streamplace.flink.layout import Layout
+from streamplace.flink.local.dist import Flink, find_flink
+from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.measure.measured_graph import measured_graph
+from streamplace.flink.measure.profile import JobProfile, profile
+from streamplace.flink.measure.sampling import sample
+from streamplace.flink.pin.apply import apply
+from streamplace.flink.program.program import Program
+from streamplace.flink.rest.plan import read_plan
 from streamplace.io.graphs import graph_to_dict
 
 JOBS = {**PROBED, **COMPARED, **UNSEEN}

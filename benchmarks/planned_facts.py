@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, StreamGraph
-from streamplace.engines.flink.advise.fixed_parallelism import with_loose_streams
-from streamplace.engines.flink.cpu.limits import CpuShare
-from streamplace.engines.flink.measure.cluster import FRAMING, slowness
-from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.measure.streams import SendingCost
+from streamplace.flink.advise.fixed_parallelism import with_loose_streams
+from streamplace.flink.cpu.limits import CpuShare
+from streamplace.flink.measure.cluster import FRAMING, slowness
+from streamplace.flink.measure.sampling import Activity
+from streamplace.flink.measure.streams import SendingCost
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
 from streamplace.model.buffers import is_of_messages

@@ -33,13 +33,13 @@ from operator_stand_in import StandIn, reconciled, specification
 from pods import NAMESPACE, PodCluster, kubernetes
 
 from streamplace.control.policies.autoscaler import CATCH_UP, RESTART, TARGET
-from streamplace.engines.flink.local.dist import find_flink
-from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.steadiness import steady_profile
-from streamplace.engines.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
-from streamplace.engines.flink.operator.patching import merged
-from streamplace.engines.flink.operator.resource import FlinkResource, rest_of
-from streamplace.engines.flink.rest.client import RUNNING, FlinkError, Rest
+from streamplace.flink.local.dist import find_flink
+from streamplace.flink.measure.profile import JobProfile
+from streamplace.flink.measure.steadiness import steady_profile
+from streamplace.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
+from streamplace.flink.operator.patching import merged
+from streamplace.flink.operator.resource import FlinkResource, rest_of
+from streamplace.flink.rest.client import RUNNING, FlinkError, Rest
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
 BASE = {"word-count": 8_000, "click-analytics": 7_000, "riot-stats": 500, "yahoo-streaming": 13_000}

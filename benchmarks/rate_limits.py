@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.measure.cost_fit import PER_TUPLE, Prior
+from streamplace.flink.measure.cost_fit import PER_TUPLE, Prior
 from streamplace.model.arrays import Bools, Floats
 
 CHAINS, SWEEPS, THINNING = 48, 300, 5

@@ -32,11 +32,11 @@ from measured_rows import append_row, read_rows
 from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases
 from watched_page import draw, page_text
 
-from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import StreamplaceError
+from streamplace.flink.local.dist import Flink, find_flink
+from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.rest.client import FlinkError
+from streamplace.flink.rest.plan import layout_of
 
 DEVICES = tuple(f"tm-{i}" for i in range(4))
 CORES, BANDWIDTH, PARALLELISM = 0.18, 200e6, 4

@@ -16,8 +16,8 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "sim/README.md": "reference/streamsim.md",
     "streamplace/papers/README.md": "results/differences.md",
-    "streamplace/engines/flink/README.md": "explanation/flink.md",
-    "streamplace/engines/flink/pin/README.md": "explanation/pinning.md",
+    "streamplace/flink/README.md": "explanation/flink.md",
+    "streamplace/flink/pin/README.md": "explanation/pinning.md",
     "streamplace/planning/README.md": "explanation/plans.md",
     "streamplace/learn/README.md": "explanation/training.md",
 }

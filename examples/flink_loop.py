@@ -13,12 +13,12 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from streamplace import expand, place
-from streamplace.engines.flink import FlinkEngine, Program, Rest
-from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.local.session import local_cluster
-from streamplace.engines.flink.measure.cluster import capacity
-from streamplace.engines.flink.rest.plan import layout_of
+from streamplace.flink import FlinkEngine, Program, Rest
+from streamplace.flink.layout import Layout
+from streamplace.flink.local.dist import Flink, find_flink
+from streamplace.flink.local.session import local_cluster
+from streamplace.flink.measure.cluster import capacity
+from streamplace.flink.rest.plan import layout_of
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 RATE = 500.0

@@ -3,19 +3,20 @@
 Importing a module of the registry's package runs its decorators. A name is first looked up in the
 module of that name, or of its first words; all modules are imported if it is not there, or if all
 names are requested.
-Third parties register through an entry-point group with the name of the package.
+The optional rooms (`streamplace.rooms`) have further packages of a registry. Third parties register
+through an entry-point group with the name of the package.
 """
 
 import importlib
 import logging
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from streamplace.errors import SettingError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.message_text import quoted, suggestion
+from streamplace.rooms import absent, extensions, how_to_install, modules_of, reason
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -35,7 +36,7 @@ def plugins() -> "tuple[EntryPoint, ...]":
 
 
 class Registry(Generic[T]):
-    """Named objects registered by the modules of one package and by its entry points.
+    """Named objects registered by the modules of one package, of rooms, and by entry points.
 
     Parameters
     ----------
@@ -45,21 +46,22 @@ class Registry(Generic[T]):
         Word for a registered object in messages.
     module
         Module to import in place of each sub-package; None for the sub-package itself.
-        Sub-packages without this module register nothing.
-    second
-        A second package whose modules register objects as well.
+        Sub-packages without this module register nothing. Those of rooms are not in a package of
+        their own.
     """
 
-    def __init__(
-        self, package: str, noun: str, module: str | None = None, *, second: str | None = None
-    ) -> None:
+    def __init__(self, package: str, noun: str, module: str | None = None) -> None:
         self._package = package
-        self._packages = (package,) if second is None else (package, second)
         self._noun = noun
         self._module = module
+        self._part = "" if module else package.rpartition(".")[2]
         self._found: dict[str, T] = {}
         self._origins: dict[str, str] = {}
         self._loaded = False
+
+    @property
+    def _packages(self) -> tuple[str, ...]:
+        return (self._package, *extensions(self._part))
 
     def add(self, name: str, thing: T, function: Callable[..., object] | None = None) -> T:
         """Register an object under a unique name.
@@ -131,12 +133,17 @@ class Registry(Generic[T]):
                 self._import(path, spec.submodule_search_locations is not None)
 
     def _import(self, path: str, is_package: bool) -> None:
-        """Import a module, or the registering module of a sub-package."""
-        if is_package and self._module is not None:
-            path = f"{path}.{self._module}"
-            if find_spec(path) is None:
-                return
-        importlib.import_module(path)
+        """Import a module, or the registering module of a sub-package; those of rooms may fail."""
+        try:
+            if is_package and self._module is not None:
+                path = f"{path}.{self._module}"
+                if find_spec(path) is None:
+                    return
+            importlib.import_module(path)
+        except Exception as error:
+            if path.startswith(f"{self._package}.") or isinstance(error, StreamplaceError):
+                raise
+            LOG.warning("%s is left out: %s", path, reason(error))
 
     def _load(self) -> None:
         if self._loaded:
@@ -144,7 +151,7 @@ class Registry(Generic[T]):
         self._loaded = True  # for modules that look a name up while they are imported
         try:
             for package in self._packages:
-                for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+                for module in modules_of(package):
                     self._import(f"{package}.{module.name}", module.ispkg)
             for point in plugins():
                 if point.group == self._package:
@@ -158,10 +165,10 @@ class Registry(Generic[T]):
         try:
             point.load()
         except Exception as error:
-            told = " ".join(f"{type(error).__name__}: {error}".split())
             owner = "a package" if point.dist is None else point.dist.name
-            LOG.warning("%s %r of %s is left out: %s", self._noun, point.name, owner, told)
+            LOG.warning("%s %r of %s is left out: %s", self._noun, point.name, owner, reason(error))
 
     def _unknown(self, name: str) -> str:
         hint = suggestion(name, self._found) or "."
-        return f"there is no {self._noun} {quoted(name)}{hint} Known: {', '.join(self)}"
+        others = "".join(f"; {how_to_install(room)}" for room in absent())
+        return f"there is no {self._noun} {quoted(name)}{hint} Known: {', '.join(self)}{others}"

@@ -3,9 +3,9 @@
 import gc
 import os
 import re
-import shutil
 import signal
 import tempfile
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
@@ -14,8 +14,10 @@ from hypothesis import settings
 from third_parties import Answer
 
 from streamplace.cli.main import main
-from streamplace.engines.flink.local.dist import fetch_flink, fetched_home
-from streamplace.engines.flink.versions import DOWNLOADED
+
+pytest_plugins = [
+    name for name in ("command_fixtures", "engine_fixtures", "flink_fixtures") if find_spec(name)
+]
 
 # The same examples every time make a failure reproducible. `make test-all` asks for the thorough
 # profile.
@@ -33,8 +35,6 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 OF_CRASHES = {signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS}
 """Signals by which pytest and Ray print where a process crashed."""
-FETCHED = fetched_home(DOWNLOADED).parents[2]
-"""The user's cache folder, as it is before tests get one of their own."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -161,23 +161,3 @@ def refusal(run):
 def contents():
     """What lies in and below the working folder."""
     return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
-
-
-@pytest.fixture(scope="session")
-def fetched():
-    """Flink in a version, downloaded once per machine; tests that need it are skipped sans Java."""
-    if shutil.which("javac") is None:
-        pytest.skip("there is no Java (JDK) on this machine")
-
-    def fetch(version):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_CACHE_HOME", str(FETCHED))
-            return fetch_flink(version)
-
-    return fetch
-
-
-@pytest.fixture(scope="session")
-def flink(fetched):
-    """Flink in the version that streamplace is made for."""
-    return fetched(DOWNLOADED)

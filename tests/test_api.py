@@ -124,8 +124,8 @@ def test_export_writes_files_and_takes_results(folder):
     files = export("graph.json", place(PIPE), "csv", out="placed.csv")
     assert Path("placed.csv").read_text() == files["placement.csv"]
     assert set(export(PIPE, "placed.csv", "json")) == {"placement.json"}
-    export(PIPE, APART, "flink", 5, out=folder / "flink")
-    assert any((folder / "flink").iterdir())
+    export(PIPE, APART, "ray", 5, out=folder / "ray")
+    assert any((folder / "ray").iterdir())
 
 
 def test_a_document_is_exported_with_the_order_of_its_schedule():

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from kafka import WHY_SKIPPED, kafka_jars
 from module_files import module_of
 from registered import forgetting
 
@@ -38,6 +37,9 @@ COMMAND = re.compile(r"^\$ ", re.MULTILINE)
 SKIPPED = ("make ", "pip ", "git ", "pre-commit ", ".venv/")
 """Commands of a reader's shell that have no place in a test."""
 KAFKA = "docs/tutorials/kafka.md"
+WHY_SKIPPED = (
+    "needs Kafka: mvn -f tests/kafka/pom.xml package, and STREAMPLACE_KAFKA set to its jars"
+)
 SLOW = frozenset(
     {
         "docs/explanation/comparisons.md",
@@ -92,7 +94,7 @@ def marks(page):
     if name_of(page) in SLOW:
         found.append(pytest.mark.slow)
     if name_of(page) == KAFKA:
-        found.append(pytest.mark.skipif(not kafka_jars(), reason=WHY_SKIPPED))
+        found.append(pytest.mark.skipif("STREAMPLACE_KAFKA" not in os.environ, reason=WHY_SKIPPED))
     return found
 
 
@@ -107,17 +109,6 @@ def empty_folder(tmp_path, monkeypatch):
             os.kill(int(file.read_text()), signal.SIGKILL)
 
 
-@pytest.fixture
-def libraries(flink, tmp_path_factory, monkeypatch):
-    """Folders that a page names by variables."""
-    folder = tmp_path_factory.mktemp("jars")
-    for jar in kafka_jars():
-        (folder / jar.name).symlink_to(jar)
-    places = {"KAFKA": folder, "FLINK": flink.home, "FLINK_HOME": flink.home, "CLONE": ROOT}
-    for name, value in places.items():
-        monkeypatch.setenv(name, str(value))
-
-
 @pytest.mark.parametrize(
     "page",
     [
@@ -129,7 +120,7 @@ def libraries(flink, tmp_path_factory, monkeypatch):
 def test_pages_are_true(page, empty_folder, request):
     """Run everything on the page in one folder, as a reader would."""
     if name_of(page) == KAFKA:
-        request.getfixturevalue("libraries")
+        request.getfixturevalue("kafka_libraries")
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page):
         if block.title:

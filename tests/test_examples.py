@@ -10,7 +10,7 @@ import pytest
 EXAMPLES = sorted(
     path
     for path in (Path(__file__).parents[1] / "examples").glob("*.py")
-    if not path.name.startswith("flink_")  # they have tests of their own, in engines/flink
+    if not path.name.startswith("flink_")  # they have tests of their own, in tests/flink
 )
 ARGUMENTS = {"demo.py": ["demo"]}
 QUICK = {"own_application.py", "own_placer.py"}

@@ -48,26 +48,6 @@ def test_modules_of_the_package_register_themselves(registry):
     assert "slow" not in registry
 
 
-def test_a_second_package_is_added(tmp_path, monkeypatch):
-    """Sub-packages register in the module of that name; those without one are passed over."""
-    for folder in ("kinds", "kinds/core", "rare", "rare/odd", "rare/shared"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "__init__.py").write_text("REGISTRY = None\n")
-    for package, name in (("kinds", "core"), ("rare", "odd")):
-        text = f"import kinds\nkinds.REGISTRY.add({name!r}, {package!r})\n"
-        (tmp_path / package / name / "model.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    import kinds
-
-    kinds.REGISTRY = Registry("kinds", "kind", "model", second="rare")
-    assert kinds.REGISTRY["odd"] == "rare"
-    assert "kinds.core.model" not in sys.modules
-    assert list(kinds.REGISTRY) == ["core", "odd"]
-    assert "shared" not in kinds.REGISTRY
-    for name in [name for name in sys.modules if name.split(".")[0] in ("kinds", "rare")]:
-        del sys.modules[name]
-
-
 def test_names_that_are_taken_or_unknown_are_refused(registry):
     """With the nearest name; a long one is cut in the message, as names come from files too."""
     registry.add("merge", 1)

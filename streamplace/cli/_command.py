@@ -113,3 +113,19 @@ def verb(
         return command
 
     return made
+
+
+def refusal(name: str, reason: str) -> click.Command:
+    """Command that refuses all words for a reason, which also stands in the list of commands."""
+
+    def refuse(words: tuple[str, ...]) -> None:
+        raise SettingError(reason)
+
+    return click.Command(
+        name,
+        {"ignore_unknown_options": True},
+        refuse,
+        [click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
+        short_help=reason,
+        add_help_option=False,
+    )

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -125,12 +126,18 @@ def spare_inputs(*outputs: Path) -> None:
             raise SettingError(f"-o would overwrite the input {read}; name another file")
 
 
-def spare_others(*outputs: Path, keys: frozenset[str] = KEYS, option: str = "-o") -> None:
+def spare_others(
+    *outputs: Path,
+    keys: frozenset[str] = KEYS,
+    option: str = "-o",
+    is_ours: Callable[[Path], bool] | None = None,
+) -> None:
     """Raise SettingError if an output is a file that streamplace did not write, by its content."""
     from streamplace.io import files
 
+    is_ours = is_ours or partial(_is_ours, keys=keys)
     for path in outputs:
-        if files.is_file(path) and not _is_ours(path, keys):
+        if files.is_file(path) and not is_ours(path):
             raise SettingError(
                 f"{option} would overwrite {path}, which streamplace did not write; name another "
                 "file, or remove that one"
@@ -144,10 +151,6 @@ def _is_ours(path: Path, keys: frozenset[str]) -> bool:
     from streamplace.io.placements import fields_of
 
     kind = Path(path.name.removesuffix(".gz")).suffix
-    if kind == ".jar":
-        from streamplace.engines.flink.program.jars import is_placed
-
-        return is_placed(path)
     try:
         content = files.read_bytes(path)
         if kind == ".toml":

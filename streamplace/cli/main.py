@@ -2,45 +2,69 @@
 
 import importlib
 import logging
-import pkgutil
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import click
 from click.exceptions import NoArgsIsHelpError
 from streamsim._core import SOURCES
 
-import streamplace.cli
 from streamplace import __version__
-from streamplace.cli._command import CommandGroup
+from streamplace.cli._command import CommandGroup, refusal
 from streamplace.cli._output import print_utf_8, say
 from streamplace.cli._process import finish, open_streams
 from streamplace.errors import StreamplaceError
 from streamplace.model.message_text import quoted
 from streamplace.progress import shows_progress
+from streamplace.registry import plugins
+from streamplace.rooms import absent, extensions, how_to_install, modules_of, reason
 
 INTERRUPTED, READER_GONE = 130, 141
 _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
 class CommandFiles(CommandGroup):
-    """A group whose commands are the modules of this package, imported when they are used."""
+    """A group whose commands are modules, imported when they are used.
+
+    They are in this package, in `cli` of the optional rooms, and in the entry points of others.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands."""
-        modules = pkgutil.iter_modules(streamplace.cli.__path__)
-        names = (module.name for module in modules if not module.name.startswith("_"))
-        return sorted(name.rstrip("_").replace("_", "-") for name in names if name != "main")
+        return sorted({*_modules(), *_modules_of_others()})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command of a name."""
-        if name not in self.list_commands(ctx):
+        """Import the command of a name; one that cannot be imported says why."""
+        module = _modules().get(name)
+        if module is None and name in absent():
+            return refusal(name, how_to_install(name))
+        if (module := module or _modules_of_others().get(name)) is None:
             return None
-        module = name.replace("-", "_") + ("_" if name == "import" else "")
-        command = importlib.import_module(f"streamplace.cli.{module}").command
+        try:
+            command = importlib.import_module(module).command
+        except Exception as error:
+            if module.startswith("streamplace.cli."):
+                raise
+            return refusal(name, f"{module} cannot be used: {reason(error)}")
         assert isinstance(command, click.Command)
         return command
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """Module of each command of streamplace and its rooms."""
+    return {
+        module.name.rstrip("_").replace("_", "-"): f"{package}.{module.name}"
+        for package in ("streamplace.cli", *extensions("cli"))
+        for module in modules_of(package)
+        if not module.name.startswith("_") and module.name != "main"
+    }
+
+
+def _modules_of_others() -> dict[str, str]:
+    return {point.name: point.module for point in plugins() if point.group == "streamplace.cli"}
 
 
 @click.group(

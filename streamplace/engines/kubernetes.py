@@ -1,6 +1,6 @@
 """Kubernetes: one Deployment per device, which runs its operators on the node with its label.
 
-Labels and sizes of nodes, and the instructions for users, are also those of Flink on Kubernetes.
+Flink on Kubernetes uses the same labels of nodes.
 """
 
 import json
@@ -8,14 +8,11 @@ import math
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment, Element
-from streamplace.engines.flink.pin.pinning import Settings
 from streamplace.engines.names import slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
-from streamplace.errors import FormatError
 from streamplace.io.placements import order_facts
 from streamplace.model.devices import Device
-from streamplace.model.message_text import quoted
 
 IMAGE = "registry.example/my-app:1"
 NAME = "streamplace-placement"
@@ -79,8 +76,6 @@ spec:
         - {{name: placement, configMap: {{name: {name}}}}}
 """
 DEVICE_LABEL = "streamplace-device"
-USUAL_MEMORY = 1728 * 2**20
-"""Flink's own default for the process of a TaskManager."""
 
 
 @export("kubernetes", suffix=".yaml", keeps_order=True)
@@ -154,25 +149,6 @@ def labels(device: Device) -> Iterator[tuple[str, str]]:
     yield DEVICE_LABEL, slug(device.name)
     for tag in sorted(device.tags):
         yield f"streamplace-tag-{slug(tag)}", "true"
-
-
-def sizes(device: Device) -> Settings:
-    """Settings of a TaskManager for the size of its device."""
-    return {
-        "taskmanager.cpu.cores": float(device.cores),
-        "taskmanager.memory.process.size": f"{mebibytes(device)}m",
-    }
-
-
-def mebibytes(device: Device) -> int:
-    """Memory of a device in whole mebibytes, as requested from Kubernetes."""
-    memory = float(device.memory)
-    if memory < 2**20:
-        raise FormatError(
-            f"device {quoted(device.name)} has less than 1 MiB of memory, too little for a pod; "
-            "give it more"
-        )
-    return int((USUAL_MEMORY if math.isinf(memory) else memory) // 2**20)
 
 
 def node_labels(deployment: Deployment) -> Iterator[str]:

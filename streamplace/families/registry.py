@@ -74,9 +74,7 @@ def graph_of(item: StreamGraph | Problem) -> StreamGraph:
     return item.graph if isinstance(item, Problem) else item
 
 
-FAMILIES: Registry[Family] = Registry(
-    "streamplace.families", "family", second="streamplace.papers.families"
-)
+FAMILIES: Registry[Family] = Registry("streamplace.families", "family")
 
 
 def family(name: str, parameters: type[P]) -> Callable[[Generator[P]], Generator[P]]:

@@ -1,21 +1,18 @@
-"""Predicted and measured rates of runs: those of the package, and the ledger of this user.
+"""Predicted and measured rates of the recorded runs, and the errors of predictions from them.
 
-The errors of predictions come from the runs of the package alone, so that equal graphs have equal
-intervals on all computers. The ledger is in the user's store, and decides nothing.
+The runs are in the package, so that equal graphs have equal intervals on all computers.
 """
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
-from streamplace.errors import FormatError, SettingError
-from streamplace.io.placements import Prediction
-from streamplace.io.store import WHOLE, Store, Table, utc_now
+from streamplace.errors import SettingError
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.prediction_intervals import (
@@ -38,7 +35,7 @@ NOISE = 0.03
 class LedgerEntry:
     """A run with its predicted and its measured rate."""
 
-    __pydantic_config__: ClassVar = WHOLE
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", ser_json_inf_nan="constants")
 
     job: str  # name of the job, the same in all of its runs
     # Tuples/s of all sources.
@@ -88,52 +85,13 @@ class LedgerEntry:
         return RateInterval(self.low, self.predicted, self.high)
 
 
-RATES = Table("rates", TypeAdapter(LedgerEntry))
-
-
-def user_runs() -> tuple[LedgerEntry, ...]:
-    """Runs of this user, in order."""
-    return tuple(Store.usual().rows(RATES).values())
-
-
-def append_entries(entries: Iterable[LedgerEntry]) -> None:
-    """Append runs of this user, with the present time."""
-    now = utc_now()
-    with Store.usual().transaction() as rows:
-        for entry in entries:
-            rows.add(RATES, entry.job, replace(entry, when=entry.when or now))
-
-
-def note_in_ledger(
-    by: str, predicted: Prediction, rate: float, is_limited: bool, tell: Callable[[str], None]
-) -> None:
-    """Append to the ledger what a moved job was predicted to carry and what its sources emit."""
-    low, value, high = predicted.carries
-    if not (0 < rate < math.inf and 0 < value < math.inf):
-        return
-    entry = LedgerEntry(
-        predicted.graph,
-        value,
-        rate,
-        is_limited,
-        low,
-        high,
-        predicted.confidence or None,
-        by,
-        drift=predicted.drift or None,
-        kept=predicted.kept or None,
-        spread=predicted.spread or None,
-    )
-    try:
-        append_entries([entry])
-    except FormatError as error:  # the job runs, and its move does not fail because of its ledger
-        tell(f"warning: {error}")
+RUNS = TypeAdapter(LedgerEntry)
 
 
 @cache
 def recorded_runs() -> tuple[LedgerEntry, ...]:
     """Runs that are recorded in the package."""
-    return tuple(map(RATES.adapter.validate_json, RECORDED.read_text("utf-8").splitlines()))
+    return tuple(map(RUNS.validate_json, RECORDED.read_text("utf-8").splitlines()))
 
 
 def errors_of_runs(

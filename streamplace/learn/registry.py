@@ -92,9 +92,7 @@ ASKED_ANEW = (
 """Options of models with a memory that depend on the graphs trained on, so training from weights
 takes the preset's."""
 
-MODELS: Registry[LearnedModel] = Registry(
-    "streamplace.learn.models", "model", "model", second="streamplace.papers"
-)
+MODELS: Registry[LearnedModel] = Registry("streamplace.learn.models", "model", "model")
 
 
 def register(model: LearnedModel) -> LearnedModel:

@@ -29,7 +29,7 @@ COMMANDS = (
     f"compare app.json --rate 9k --rate 20k {BUDGET}",
     "simulate tasks.json spread.json",
     "simulate tasks.json spread.json --from pass.json",
-    "export placed.json --graph app.json --to flink -o flink",
+    "export placed.json --graph app.json --to ray -o ray",
     "draw app.json placed.json spread.json -o drawing.svg",
     f"plan app.json --rate 9k --cluster five.toml {BUDGET}",
     "placers",

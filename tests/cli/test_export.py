@@ -76,21 +76,6 @@ def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(run):
         assert run(*EXPORT, "csv").status == 0
 
 
-@pytest.mark.parametrize("form", ["flink", "flink-kubernetes"])
-def test_spread_subtasks_need_all_devices(run, refusal, form):
-    """An idle TaskManager would take what it was not told to refuse."""
-    graph = {
-        "name": "g",
-        "operators": [{"name": "a", "rate": 1}, {"name": "b", "parallelism": 2}],
-        "streams": [{"from": "a", "to": "b"}],
-    }
-    Path("graph.json").write_text(json.dumps(graph))
-    Path("placement.json").write_text('{"assignment": {"a": "d0", "b#0": "d0", "b#1": "d1"}}')
-    command = [*EXPORT, form, "-o", "out"]
-    assert "--cluster or --devices" in refusal(*command)
-    assert run(*command, "--devices", "3").status == 0
-
-
 def test_subtasks_are_exported_whose_operator_no_device_can_hold(run):
     Path("graph.json").write_text(
         '{"operators": [{"name": "a", "rate": 1, "parallelism": 2, "memory": "6 GB"}], '
@@ -99,12 +84,3 @@ def test_subtasks_are_exported_whose_operator_no_device_can_hold(run):
     Path("cluster.toml").write_text('[[devices]]\nname = "d"\ncount = 2\nmemory = "4 GB"\n')
     Path("placement.json").write_text('{"assignment": {"a#0": "d0", "a#1": "d1"}}')
     assert run(*EXPORT, "csv", "--cluster", "cluster.toml").status == 0
-
-
-def test_constraints_and_clusters_are_carried(run):
-    """Idle devices get their configuration too, groups their note."""
-    Path("rules.toml").write_text('colocate = [["b0s1", "b0s2"]]\n')
-    words = ["--constraints", "rules.toml", "--devices", "3", "--json"]
-    files = json.loads(run(*EXPORT, "flink", *words).out)["files"]
-    assert "config/d2.yaml" in files
-    assert any("Must share a device: b0s1, b0s2" in text for text in files.values())

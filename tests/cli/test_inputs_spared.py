@@ -10,7 +10,6 @@ describe graph.json -o graph.json
 compare folder --placers round-robin -o folder
 export placement.json --to json -o graph.json
 export placement.json --to json --constraints rules.toml -o rules.toml
-export placement.json --to flink -o .
 place graph.json --settings move.toml -o placement.json
 simulate graph.json placement.json --settings from.toml -o from.toml
 place graph.json -o hard-link.json
@@ -43,7 +42,6 @@ FOREIGN = {
     "mine.csv": "day,sum\n1,2\n",
     "mine.yaml": "kind: Secret\n",
     "mine.dot": "digraph {}",
-    "mine.jar": "no jar",
 }
 """Files that something else wrote."""
 
@@ -64,8 +62,6 @@ FOREIGN = {
         "export placement.json --to kubernetes -o mine.yaml",
         "export placement.json --to dot -o mine.dot",
         "export placement.json --to ray -o ray",
-        "flink jar job.jar --placement placement.json -o mine.jar",
-        "flink config --cluster machines.toml -o folder",
         "plan graph.json --rate 5 --offers offers.toml -o folder",
         "compare graph.json --placers round-robin -o compared",
         "compare graph.json --placers round-robin -o drawn",
@@ -81,9 +77,7 @@ def test_what_others_wrote_is_spared(refusal, graph, placement, line):
     for name, text in FOREIGN.items():
         Path(name).write_text(text)
     Path("other.json").write_bytes(Path(graph).read_bytes())
-    Path("job.jar").write_text("no jar")
-    Path("machines.toml").write_text("devices = [{name = 'd0'}]\n")
-    for name in ("cluster.toml", "d0.yaml", "offers.toml", "history.jsonl"):
+    for name in ("cluster.toml", "offers.toml", "history.jsonl"):
         Path("folder", name).write_text("title = 'mine'\n")
     for name in (
         "compared/table.tex",
@@ -99,7 +93,6 @@ def test_what_others_wrote_is_spared(refusal, graph, placement, line):
 
 
 def test_what_streamplace_wrote_is_written_again(run, graph, placement):
-    Path("machines.toml").write_text("devices = [{name = 'd0'}]\n")
     for line in (
         "place graph.json --placer round-robin -o a.json",
         "place graph.json --placer round-robin -o a.svg",
@@ -117,9 +110,6 @@ def test_what_streamplace_wrote_is_written_again(run, graph, placement):
         "export placement.json --to dot -o d.dot",
         "export placement.json --to graphml -o d.graphml",
         "export placement.json --to ray -o ray",
-        "export placement.json --to flink -o flink",
-        "export placement.json --to flink-kubernetes -o flink-kubernetes",
-        "flink config --cluster machines.toml -o config",
         "compare graph.json --placers round-robin -o compared",
         "compare graph.json --placers round-robin --objective devices --objective latency -o both",
         "demo -o demo",

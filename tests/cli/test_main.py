@@ -24,7 +24,7 @@ def test_every_command_explains_itself_with_an_example(run):
         assert "Example: streamplace " + " ".join(words[:1]) in answer.out, words
 
 
-@pytest.mark.parametrize("words", [[], ["generate"], ["flink"]], ids=["bare", "generate", "flink"])
+@pytest.mark.parametrize("words", [[], ["generate"]], ids=["bare", "generate"])
 def test_a_bare_group_prints_its_help(run, words):
     assert run(*words) == run(*words, "--help")
 

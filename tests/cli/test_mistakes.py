@@ -24,7 +24,6 @@ TABLES = {
     "policy.toml": "policy = 5\n",
     "large.toml": f"limit = {10**20}\n",
     "deep.toml": f"{'.'.join(['a'] * 50_000)} = 1\n",
-    "rnd.stg": "1\n0 0 0\n1 3 1 0\n2 0 1 1\n",
     "rules.toml": 'pin = {src = "d3"}\n',
 }
 
@@ -36,7 +35,6 @@ MISTAKES = [
     ("place", "'GRAPH'"),
     ("place --frob", "'--frob'"),
     ("place --passes", "--passes --settings"),
-    ("flink move --settle", "--settle --settings"),
     ("train pilott --data graph.json --out x", "'pilott' 'pilot'"),
     ("place none.json", "none.json:"),
     ("place 'no\nsuch\nfile.json'", r"no\nsuch\nfile.json:"),
@@ -69,7 +67,6 @@ MISTAKES = [
     (f"{PLAN} --settings no-slot.toml", "slot no-slot.toml --schedule"),
     (f"{TRACE} --settings no-slot.toml", "slot"),
     (f"{TRACE} --settings early.toml", "lag early.toml '-1"),
-    ("flink move --placement placement.json --tries 2", "--tries --placement"),
     ("place graph.json --scale src.rate=2 --scale src.rate=3", "--scale 'src"),
     ("place graph.json --set src.rate=2 --set src.rate=3", "--set 'src.rate'"),
     (f"{PLAN} --budget '0 s'", "budget"),
@@ -82,8 +79,6 @@ MISTAKES = [
     ("compare set.jsonl --placers metis,dream:weights=x -o out", "x:"),
     ("place set.jsonl --placer dream:weights=x -o out.jsonl", "x:"),
     ("place set.jsonl --require throughput>=0 --placer heft -o out.jsonl", "'heft' throughput"),
-    ("flink advise --rate fast --offers offers.toml", "'fast'"),
-    ("flink advise --rate 2x --offers offers.toml --cluster two.toml", "--offers --cluster"),
 ]
 """Command lines, and what their refusals must name."""
 RISING = PLAN.replace("5", "1..3")
@@ -121,7 +116,6 @@ compare graph.json --placers metis -o out.jsonl.gz | folder -o out/ \
 | compare graph.json --placers metis -o out/
 export placement.json --to ray -o ray.py | folder -o ray/ | export placement.json --to ray -o ray/
 export placement.json --to csv -o x.xlsx | x.xlsx .csv | export placement.json --to csv -o x.csv
-import stg rnd.stg -o x.csv | x.csv: .json .jsonl.gz | import stg rnd.stg -o x.json
 """.splitlines()
 ]
 """Command lines, what their refusals must name, and the lines that do as the refusals say."""

@@ -10,15 +10,13 @@ from engine_deployments import DEPLOYMENTS, GENERAL
 
 import streamplace
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.pin import hook
-from streamplace.engines.flink.program import jars
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import ProblemError
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 GOLDEN = Path(__file__).parent / "golden"
-HOOK = Path(hook.__file__).read_text("utf-8").partition('"""\n\n')[2]
-JAVA = Path(jars.__file__).with_name("java") / "Placed.java"
+FLINK = Path(streamplace.__file__).parent / "flink"
+HOOK, JAVA = FLINK / "pin" / "hook.py", FLINK / "program" / "java" / "Placed.java"
 """Sources of the package that the export for Flink contains, beside PlacedIds.java."""
 
 
@@ -50,7 +48,8 @@ def test_exports_are_what_they_were(export):
         lines = ndiff(JAVA.read_text("utf-8").splitlines(True), text.splitlines(True))
         files["Placed.java.diff"] = "".join(line for line in lines if line[0] in "+-")
     if "placed.py" in files:
-        files["placed.py"] = files["placed.py"].replace(HOOK, "")
+        hook = HOOK.read_text("utf-8").partition('"""\n\n')[2]
+        files["placed.py"] = files["placed.py"].replace(hook, "")
     folder = GOLDEN / export
     if os.environ.get("GOLDEN") == "write":
         for name, text in files.items():

@@ -13,17 +13,17 @@ from fake_flink import JOB, Clock, FakeFlink, said
 from fuzz.documents import document_of, to_json
 from pydantic import TypeAdapter
 
-from streamplace.engines.flink.cpu import threads as cpu
-from streamplace.engines.flink.deployment import deployment_of
-from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure import profile, sampling
-from streamplace.engines.flink.measure.cluster import measured_cluster
-from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.flink.rest import client as rest
-from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, root_cause
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.flink.cpu import threads as cpu
+from streamplace.flink.deployment import deployment_of
+from streamplace.flink.engine import FlinkEngine
+from streamplace.flink.layout import Layout
+from streamplace.flink.measure import profile, sampling
+from streamplace.flink.measure.cluster import measured_cluster
+from streamplace.flink.measure.measured_graph import measured_graph
+from streamplace.flink.pin.verify import verify
+from streamplace.flink.rest import client as rest
+from streamplace.flink.rest.answers import ANSWERS, parse_complaint, root_cause
+from streamplace.flink.rest.client import Rest
 from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer

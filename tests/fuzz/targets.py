@@ -11,13 +11,11 @@ from typing import Any
 
 from engine_deployments import DEPLOYMENTS
 from fuzz.documents import CLUSTER, CONSTRAINTS, GRAPH, PLACEMENT, document_of, to_json, to_toml
-from fuzz.flink_answers import answer_readers
 from fuzz.library_files import library_readers
 from fuzz.models import checkpoints, resumed, weights
 from problems import parse_graph
 
 import streamplace
-from streamplace.engines.flink.layout import Layout
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.records import Record, read_records
@@ -85,10 +83,19 @@ def targets():
         *(_schema(name) for name in FILES),
         *(_export(name) for name in EXPORTS if EXPORTS[name].read),
         *_small(),
-        *(Target(name, read, seeds) for name, (read, seeds) in answer_readers().items()),
+        *(Target(name, read, seeds) for name, (read, seeds) in _of_flink().items()),
         *(Target(name, *reader) for name, reader in library_readers().items()),
         *(part for name in MODELS for part in _model(name)),
     ]
+
+
+def _of_flink():
+    """Readers of the optional room of Flink."""
+    if find_spec("fuzz.flink_answers") is None:
+        return {}
+    from fuzz.flink_answers import answer_readers
+
+    return answer_readers()
 
 
 def _native():
@@ -104,7 +111,6 @@ def _native():
         _file("problem", ".json", read_problem, [to_json(WHOLE)]),
         _file("data set", ".jsonl", lambda path: list(read_graphs(path)), [lines]),
         _file("packed data set", ".jsonl.gz", lambda path: list(read_graphs(path)), _packed),
-        _file("subtasks", ".json", Layout.read, [to_json(PLACEMENT)]),
     ]
 
 

@@ -2,17 +2,12 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pytest
-from problems import parse_graph
 from streamsim import throughput
 
-from streamplace.engines.flink.measure.streams import with_message_cost
 from streamplace.errors import GraphError
-from streamplace.io.graphs import graph_line
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
-from streamplace.model.subtasks import with_parallelism
 
 COSTS: Mapping[str, str | float] = {"message ipt": 2e5, "buffer timeout": 0.1}
 
@@ -62,23 +57,6 @@ def test_nothing_changes_where_a_graph_does_not_say_what_a_message_costs():
     assert expand(alone).graph is alone
 
 
-def test_a_profile_contains_the_messages_at_its_parallelism_and_rate():
-    measured = with_message_cost(pair({}), 1000.0)
-    assert parse_graph(graph_line(measured), "line") == measured
-    cost = 0.5 * float(measured.attributes["message ipt"]) / 1e6
-    sent = 320 / 3
-
-    def more(rate, p):
-        graph = with_parallelism(measured.at_rate(rate), np.array([p, p], np.int32))
-        return (graph.charged_constant / cost).tolist()
-
-    assert more(320.0, 4) == [0.0, 0.0]
-    assert more(320.0, 2) == [0.0, 0.0]
-    assert more(320.0, 8) == pytest.approx([320 / 1.5 - sent] * 2, rel=1e-9)
-    assert more(32.0, 4) == pytest.approx([32 / 1.2 - sent / 10] * 2, rel=1e-9)
-    assert more(3200.0, 4) == [0.0, 0.0]
-
-
 def test_no_charge_is_saved_by_a_contained_cost_above_the_cpu_that_was_measured():
     """The ipt of 1e6 contains at most itself, so that the load grows with the rate."""
     graph = pair({"message ipt": 1e9, "buffer timeout": 0.1, "messages per tuple of b": 1.0})
@@ -88,13 +66,6 @@ def test_no_charge_is_saved_by_a_contained_cost_above_the_cpu_that_was_measured(
     ]
     assert loads == sorted(loads)
     assert graph.charged_constant[1] == pytest.approx(500 * 320 / 3 - 320)
-
-
-def test_operators_with_a_constant_load_contain_messages_as_others_do():
-    ends = [Operator("a", ipt=1e6, rate=320.0), Operator("b", ipt=1e6, constant=1.0)]
-    graph = StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
-    attributes = with_message_cost(graph, 1000.0).attributes
-    assert {"messages per tuple of a", "messages per tuple of b"} <= attributes.keys()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from planning_cases import pipeline
 
 import streamplace
 from streamplace.errors import SettingError
-from streamplace.io.ledger import LedgerEntry, append_entries, errors_for
+from streamplace.io.ledger import errors_for
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.operators import Operator, Window
 from streamplace.model.prediction_intervals import PredictionErrors
@@ -100,25 +100,6 @@ def test_measured_graphs_are_planned_with_confidence_and_others_are_not():
     assert half.errors.least > sure.errors.least
     with pytest.raises(SettingError):
         streamplace.plan(pipeline(), confidence=0.9, **bare)
-
-
-def test_plans_and_placements_are_the_same_on_every_computer():
-    """Also where predictions for the same job were far off; both say what their interval is of."""
-
-    def answers():
-        plan = streamplace.plan(MEASURED, rate=1000.0, offers=OFFERS, budget=Budget(None, 2_000))
-        cluster = streamplace.Cluster.uniform(2, mips=4.0)
-        placement = streamplace.place(MEASURED, cluster, budget=Budget(None, 2_000))
-        rests_on = plan.to_json()["errors"]["from"]
-        assert rests_on.endswith("runs of 13 jobs recorded with streamplace")
-        for answer in (plan, placement):
-            assert answer.to_json()["errors"]["from"] == rests_on
-            assert rests_on in " ".join(str(answer.report()).split())
-        return [plan.to_json(), placement.to_json() | {"seconds": 0.0}]
-
-    before = answers()
-    append_entries([LedgerEntry(MEASURED.name, 100.0, 20.0) for _ in range(20)])
-    assert answers() == before
 
 
 def test_a_placement_of_a_measured_graph_has_an_interval():

@@ -8,9 +8,9 @@ import pytest
 from command_lines import settings_file
 from fake_flink import write_program
 
-from streamplace.engines.flink.program.program import Program, remember
-from streamplace.engines.flink.watch import pods as watch_pods
-from streamplace.engines.flink.watch.watch import Watch
+from streamplace.flink.program.program import Program, remember
+from streamplace.flink.watch import pods as watch_pods
+from streamplace.flink.watch.watch import Watch
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/flink-clusters.md"
 OFFERS = (

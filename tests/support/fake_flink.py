@@ -5,7 +5,7 @@
 []
 >>> flink.rest.live_jobs()
 Traceback (most recent call last):
-streamplace.engines.flink.rest.client.NoAnswer: Flink answers 503: a.B: busy
+streamplace.flink.rest.client.NoAnswer: Flink answers 503: a.B: busy
 >>> flink.requests("GET")
 ['/jobs', '/jobs']
 """
@@ -28,17 +28,17 @@ from urllib.parse import unquote
 
 import httpx
 
-from streamplace.engines.flink.cpu import threads as cpu
-from streamplace.engines.flink.cpu.charging import JavaThread
-from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure import windows
-from streamplace.engines.flink.program.submission import ClusterJar
-from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.engines.names import resource
+from streamplace.flink.cpu import threads as cpu
+from streamplace.flink.cpu.charging import JavaThread
+from streamplace.flink.engine import FlinkEngine
+from streamplace.flink.layout import Layout
+from streamplace.flink.measure import cluster as clusters
+from streamplace.flink.measure import profile as profiling
+from streamplace.flink.measure import windows
+from streamplace.flink.program.submission import ClusterJar
+from streamplace.flink.rest.client import Rest
+from streamplace.flink.watch.deciding import LayoutOption
 from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.placers.registry import Budget

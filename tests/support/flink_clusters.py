@@ -17,16 +17,16 @@ from urllib.parse import urlsplit
 from command_lines import settings_file
 from fake_flink import http_server
 
-from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.measure.source_lag import source_flow
-from streamplace.engines.flink.move.move import RETENTION, FlinkMove
-from streamplace.engines.flink.move.savepoints import resumable, stop
-from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import ENDED, Rest
-from streamplace.engines.flink.rest.plan import layout_of
+from streamplace.flink.layout import Layout
+from streamplace.flink.local.dist import Flink, find_java
+from streamplace.flink.measure.source_lag import source_flow
+from streamplace.flink.move.move import RETENTION, FlinkMove
+from streamplace.flink.move.savepoints import resumable, stop
+from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.pin.apply import apply
+from streamplace.flink.program.program import Program
+from streamplace.flink.rest.client import ENDED, Rest
+from streamplace.flink.rest.plan import layout_of
 
 STEADY_SECONDS = 6.0
 """Three intervals of heartbeats."""

@@ -26,8 +26,8 @@ from fake_flink import (
     task_manager,
 )
 
-from streamplace.engines.flink.program.jars import SPENT
-from streamplace.engines.flink.rest.client import ENDED
+from streamplace.flink.program.jars import SPENT
+from streamplace.flink.rest.client import ENDED
 
 Answer = Callable[[], Any]
 Act = Callable[["MovingFlink", Answer], Any]

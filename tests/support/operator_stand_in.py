@@ -19,11 +19,11 @@ import pytest
 from flink_clusters import awaited
 from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE
 
-from streamplace.engines.flink.deployment import DEPLOYMENT
-from streamplace.engines.flink.operator.api import KubernetesApi
-from streamplace.engines.flink.operator.patching import PatchJournal, merged
-from streamplace.engines.flink.operator.resource import FlinkResource
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.flink.deployment import DEPLOYMENT
+from streamplace.flink.operator.api import KubernetesApi
+from streamplace.flink.operator.patching import PatchJournal, merged
+from streamplace.flink.operator.resource import FlinkResource
+from streamplace.flink.rest.client import FlinkError
 
 PATH = f"/apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
 MODE = "taskmanager.load-balance.mode"

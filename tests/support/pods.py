@@ -21,8 +21,8 @@ from typing import Any
 import httpx
 from flink_clusters import awaited
 
-from streamplace.engines.flink.local.dist import find_java
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.flink.local.dist import find_java
+from streamplace.flink.rest.client import FlinkError, Rest
 
 VARIABLE = "STREAMPLACE_KUBERNETES"
 WHY_SKIPPED = f"needs a Kubernetes for tests: {VARIABLE} set to a folder with up.py (CONTRIBUTING)"

@@ -1,0 +1,679 @@
+"""Advice on a running job: what its machines cost, the cheapest ones for a rate, and the change.
+
+Machines are planned from measurements of the job; nothing is changed.
+"""
+
+import math
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, some
+from streamplace.errors import SettingError
+from streamplace.flink.advise.equal_pods import (
+    PATCH,
+    SLOTS_SETTING,
+    EqualPods,
+    JobOnPods,
+    PodPatch,
+    constant_of,
+    patch_commands,
+    planned_pods,
+)
+from streamplace.flink.advise.fixed_parallelism import (
+    planned_twice,
+    tasks_fixed_by,
+    with_loose_streams,
+)
+from streamplace.flink.cpu.charging import UNKNOWN
+from streamplace.flink.decide.candidates import in_one_group
+from streamplace.flink.decide.rates import JobRates
+from streamplace.flink.decide.slot_assignment import mode_line
+from streamplace.flink.deployment import JobDeployment
+from streamplace.flink.layout import Layout
+from streamplace.flink.measure.cluster import (
+    FRAMING,
+    MeasuredCluster,
+    MeasuredDevice,
+    Measurement,
+    cores_of,
+    finite,
+    finite_ends,
+)
+from streamplace.flink.measure.profile import JobProfile
+from streamplace.flink.measure.source_lag import SourceFlow, requested_rate, with_offered
+from streamplace.flink.measure.streams import SendingCost
+from streamplace.flink.move.interruption import Interruption, expected_interruptions
+from streamplace.flink.operator.resource import FlinkResource
+from streamplace.flink.program.program import Program
+from streamplace.flink.rest.client import FlinkError, Rest
+from streamplace.flink.rest.plan import FlinkTask
+from streamplace.flink.rest.settings import USUAL
+from streamplace.io.files import write_text
+from streamplace.io.ledger import NOISE
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
+from streamplace.model.message_text import counted, listed, quoted, shown
+from streamplace.model.mixins import Displayed
+from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.profile_trust import WRONG, extrapolation
+from streamplace.model.units import Quantity, digits, format_bytes
+from streamplace.model.units import mips as parsed_mips
+from streamplace.planning.offers import Catalogue, Offer, Prices
+from streamplace.planning.planner import planned
+from streamplace.planning.problem import PlannerSettings
+from streamplace.planning.result import PlanResult
+
+_NUMBER = re.compile(r"-\d+\Z")
+"""End of the name of one of several machines of an offer, as in ``small-0``."""
+FOLDER = Path("plan")
+"""Folder of a plan in commands if none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentMachine:
+    """A TaskManager as a machine."""
+
+    name: str
+    size: str  # its cores, speed and memory, in words
+    offer: str | None  # name of the matching offer; None if there is none
+    subtasks: int  # number of subtasks of the job that run there
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentMachines:
+    """The TaskManagers of a cluster."""
+
+    machines: tuple[CurrentMachine, ...]
+    # Price per hour of all machines with an offer; without offers, the number of machines.
+    cost: float
+    is_priced: bool = True  # whether there are offers
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of machines of each offer."""
+        names = [machine.offer for machine in self.machines if machine.offer is not None]
+        return {name: names.count(name) for name in dict.fromkeys(names)}
+
+    @property
+    def unmatched(self) -> list[CurrentMachine]:
+        """TaskManagers without a matching offer."""
+        return [machine for machine in self.machines if machine.offer is None]
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether an offer matches a TaskManager."""
+        return self.is_priced and len(self.unmatched) < len(self.machines)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Advice(Displayed):
+    """Cost of a running job, and the cheapest machines for a rate."""
+
+    # Id and name of the job.
+    job: str
+    name: str
+    deployment: JobDeployment  # which decides what the commands are
+    rate: float  # requested rate in tuples/s
+    flow: SourceFlow  # what the sources do now
+    cpu: str  # where the CPU of operators comes from, and how far off it may be
+    current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
+    # Tuples/s that the job can carry where it runs: measured if its sources are held back, else
+    # predicted.
+    carried: RateInterval
+    plan: PlanResult  # the cheapest plan that was found, with its bound
+    interruption: Interruption  # seconds for which changing stops the job
+    # Shell commands that change the job, line by line; empty if nothing should change.
+    commands: tuple[str, ...]
+    # Sentences on missing measurements and on costs that the advice leaves out.
+    notes: tuple[str, ...]
+    folder: Path  # folder in which the commands expect the files of the plan
+    patch: PodPatch | None = None  # of the FlinkDeployment, if it should change
+
+    def write(self, output: str | PathLike[str]) -> str:
+        """Write the plan into a folder, with the patch, or the report alone (.html), as it does.
+
+        Returns what was written, in words.
+        """
+        written = self.plan.write(output)
+        if self.patch is None or Path(output).suffix == ".html":
+            return written
+        write_text(Path(output) / PATCH, str(self.patch))
+        return f"{written}, {PATCH}"
+
+    @property
+    def gain(self) -> float:
+        """Cost per hour of today's machines less that of the plan."""
+        return self.current.cost - self.plan.cost
+
+    @property
+    def catch_up(self) -> float | None:
+        """Seconds in which the plan drains the backlog after the change; None if it never does.
+
+        The rate that counts is the one that the plan carries with its confidence.
+        """
+        at_least = self.plan.at_least
+        spare = (self.plan.carries if at_least is None else at_least) - self.rate
+        backlog = self.interruption.value * self.rate + (self.flow.pending or 0.0)
+        return backlog / spare if spare > 0 else None
+
+    def report(self) -> Report:
+        """Return what fits a screen, with tables, commands and notes as details."""
+        commands = (f"  {command}" for command in self.commands)
+        return Report((*self.summary().parts, *commands), self.name)
+
+    def summary(self) -> Report:
+        """Report without commands, which a terminal must not break into lines."""
+        parts: list[Part] = [
+            *_sources(self.flow),
+            f"CPU per operator: {self.cpu}.",
+            *_today(self),
+            Detail(_machines(self.current)),
+            *_plan(self.plan),
+            *(Detail(f"note: {note}") for note in self.notes),
+            *_change(self),
+        ]
+        return Report(tuple(parts), self.name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the advice as a JSON document."""
+        return {
+            "job": self.job,
+            "name": self.name,
+            "deployment": self.deployment.to_json(),
+            "rate": self.rate,
+            "observed": self.flow.rate,
+            "offered": self.flow.offered,
+            "sources": [
+                {
+                    "name": source.name,
+                    "observed": source.rate,
+                    "pending": source.pending,
+                    "growth": source.growth,
+                    "back_pressured": source.back_pressured,
+                    "behind": source.why,
+                    "offered": source.offered,
+                }
+                for source in self.flow.sources.values()
+            ],
+            "cpu": self.cpu,
+            "current": {
+                "cost": self.current.cost,
+                "machines": self.current.counts,
+                "carried": finite(self.carried.value),
+                "interval": finite_ends(self.carried),
+                "taskmanagers": [asdict(machine) for machine in self.current.machines],
+            },
+            "priced": self.current.is_priced,
+            "plan": self.plan.to_json(),
+            "gain": self.gain,
+            "interruption": self.interruption.value,
+            "catch_up": self.catch_up,
+            "commands": list(self.commands),
+            "patch": None if self.patch is None else self.patch.document,
+            "notes": list(self.notes),
+        }
+
+
+def _sources(flow: SourceFlow) -> Iterator[Part]:
+    """What the sources emit and are offered, and their lag: together, and each as a detail."""
+    sources = [*flow.sources.values()]
+    if len(sources) == 1:
+        yield _source(f"Source {sources[0].name}", sources[0])
+        return
+    yield _source(f"{len(sources)} sources", flow)
+    yield from (Detail(_source(f"Source {source.name}", source)) for source in sources)
+
+
+def _source(name: str, flow: SourceFlow) -> str:
+    text = f"{name}: {digits(flow.rate)} tuples/s emitted"
+    offered = flow.offered
+    text += f", {'an unknown rate' if offered is None else digits(offered)} offered"
+    if flow.why is not None:
+        text += f" ({flow.why})"
+    return f"{text}." if flow.pending is None else f"{text}; {flow.lag}."
+
+
+def _today(advice: Advice) -> Iterator[str]:
+    current = advice.current
+    if current.has_cost:
+        number = len(current.machines) - len(current.unmatched)
+        text = f"Today: {counted(number, 'machine')} that cost {current.cost:g} per hour"
+    else:
+        text = f"Today: {counted(len(current.machines), 'machine')} that run the job"
+    low, value, high = map(digits, advice.carried)
+    if not math.isfinite(advice.carried.value):
+        text += "; it carries any rate there, as far as is known"
+    elif advice.carried.low == advice.carried.high:
+        text += f"; it carries {value} tuples/s there (measured)"
+    else:
+        text += f"; it carries {value} tuples/s there ({low} to {high})"
+    yield f"{text}."
+    if current.unmatched:
+        names = some([machine.name for machine in current.unmatched], separator=", ", most=3)
+        yield (
+            f"No offer has the cores, speed and memory of {names}, so the cost leaves out "
+            f"{counted(len(current.unmatched), 'TaskManager')}; add offers, or mips in --settings."
+        )
+
+
+def _machines(current: CurrentMachines) -> Sheet:
+    rows = tuple(
+        (
+            machine.name,
+            machine.size,
+            (machine.offer if current.is_priced else None) or "—",
+            str(machine.subtasks),
+        )
+        for machine in current.machines
+    )
+    return Sheet(("TaskManager", "size", "offer", "subtasks"), rows)
+
+
+def _plan(plan: PlanResult) -> Iterator[Part]:
+    """The machines of a plan, its cost and what it carries; the rest of its report as details."""
+    sentences = 0
+    for part in plan.report().parts:
+        if isinstance(part, str):
+            sentences += 1
+            yield part if sentences <= 2 else Detail(part)
+        elif not (isinstance(part, Brief) and isinstance(part.part, str)):
+            yield part
+
+
+def _change(advice: Advice) -> Iterator[str]:
+    if advice.current.has_cost:
+        yield _gain(advice)
+    if not advice.commands:
+        yield "Today's machines carry the rate and cost no more than the plan: change nothing."
+        return
+    text = f"Changing stops the job once, for {advice.interruption}"
+    if advice.catch_up is None:
+        yield f"{text}; the backlog cannot be drained at this rate."
+    else:
+        yield f"{text}; the backlog is drained in {duration(advice.catch_up)}."
+    yield f"To change it, with the files that -o {advice.folder}/ writes:"
+
+
+def _gain(advice: Advice) -> str:
+    today = f"Today's machines cost {advice.current.cost:g} per hour"
+    today += ", without those that fit no offer" if advice.current.unmatched else ""
+    if math.isclose(advice.current.cost, advice.plan.cost):
+        return f"{today}, as much as the plan."
+    if advice.gain > 0:
+        return f"{today}; the plan saves {advice.gain:.6g} per hour."
+    return f"{today}; the plan costs {-advice.gain:.6g} per hour more."
+
+
+class MeasuredJob(NamedTuple):
+    """A running job that was profiled, and its TaskManagers."""
+
+    id: str
+    profile: JobProfile
+    graph: StreamGraph
+    cluster: MeasuredCluster  # as the job has the TaskManagers, beside others
+    # The same TaskManagers alone. Those that share a machine count with equal parts of it, as those
+    # that are bought.
+    alone: MeasuredCluster
+
+
+def advise(
+    rest: Rest,
+    job: MeasuredJob,
+    deployment: JobDeployment,
+    rate: Quantity,
+    machines: Catalogue | Cluster | None,
+    settings: PlannerSettings,
+    program: Program | None,
+    folder: Path,
+) -> Advice:
+    """Plan the cheapest machines for a rate of a measured job."""
+    profile, measured, cluster, flow = job.profile, job.graph, job.cluster, job.profile.flow
+    if unknown := [t.name for t in profile.tasks if profile.cpu[t.id].source == UNKNOWN]:
+        raise FlinkError(
+            f"the CPU of {listed(unknown)} is not known, because Flink does not report its busy "
+            "time; run streamplace where the TaskManagers are, which shows their threads"
+        )
+    rates = _rates(profile, measured, cluster.cluster())
+    target_rate = requested_rate(rate, flow)
+    fixed, note = _fixed(rest, profile.tasks, program)
+    graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
+    if not deployment.unpinned:
+        graph = in_one_group(graph)  # a placement defines its own
+    graph = with_loose_streams(graph.at_rate(target_rate), fixed)
+    plan_settings = replace(settings, keep_parallelism=fixed)
+    if deployment.has_equal_pods:
+        if isinstance(machines, Cluster):
+            raise SettingError(
+                "the pods of the job are all alike and made as they are needed, so they cannot be "
+                "those of a cluster file; give offers"
+            )
+        machines = machines or pods_as_now(job.alone)
+    current, pods = current_machines(job.alone, machines, profile), None
+    if isinstance(machines, Catalogue):
+        shared = replace(machines, slot_sharing=True)
+        speed = float(measured.attributes["mips"])
+        offers = left_for_operators(shared, profile.java, profile.sending, speed)
+        if deployment.has_equal_pods:
+            own = JobOnPods.of(rest, deployment, job.alone.devices[0].memory or 0)
+            pods, plan = planned_pods(graph, offers, plan_settings, own, profile.shares)
+        else:
+            plan = _planned(graph, offers, plan_settings)
+    else:
+        plan_settings = replace(plan_settings, headroom=0.0)
+        plan = _planned(graph, cluster.cluster() if machines is None else machines, plan_settings)
+    carried = _carried(rates, plan, profile)
+    is_enough = (
+        max(carried.low, min(flow.rate, carried.value)) >= target_rate
+        and not current.unmatched
+        and current.cost <= plan.cost
+    )
+    expected = expected_interruptions(rest, job.id, is_redeployed=deployment.restarts_cluster)
+    patch = None
+    if pods is not None and isinstance(rest.resource, FlinkResource):
+        speed, memory = float(measured.attributes["mips"]), job.alone.devices[0].memory
+        resource = rest.resource.as_run(rest)
+        patch = pods.patch(resource, speed, memory, plan)
+        change = patch_commands(resource, str(folder / PATCH), patch)
+    else:
+        change = change_commands(rest.url, job, deployment, current, plan, pods, folder)
+    return Advice(
+        job.id,
+        profile.name,
+        deployment,
+        target_rate,
+        flow,
+        str(profile.origin),
+        current,
+        carried,
+        plan,
+        expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
+        () if is_enough else tuple(change),
+        (*_notes(job, deployment, machines, plan), *doubts, note),
+        folder,
+        None if is_enough else patch,
+    )
+
+
+def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates:
+    """What predicts the rates of a job's layouts."""
+    layout = Layout(profile.present.devices)
+    left = layout.devices.difference(cluster.devices.name)
+    if left < layout.devices:  # subtasks that have ended may have run there
+        layout = layout.without(left)
+    measured = Measurement(graph, cluster, profile.flow, shares=profile.shares)
+    return JobRates(measured, layout, profile.flow.rate)  # of all sources together
+
+
+def _at_measured_costs(graph: StreamGraph, rates: JobRates) -> tuple[StreamGraph, list[str]]:
+    """Graph with costs at which the present layout carries the measured rate, and a note on them.
+
+    Costs are scaled if the sources are held back, or if the predicted rate is below the measured
+    one. Larger errors than those of profiles are not corrected: something else limits the job.
+    """
+    factor = rates.cost_factor
+    sentence = f"the present layout carries {1 / factor:.0%} of what the model says, so "
+    if not 1 - WRONG <= factor <= 1 + WRONG:
+        return graph, [f"{sentence}the rate of the plan may be outside of its interval"]
+    is_noted = abs(factor - 1) > NOISE
+    notes = [f"{sentence}all costs count {factor:.2f} times"] if is_noted else []
+    return rates.at_measured_costs(graph), notes
+
+
+def _carried(rates: JobRates, plan: PlanResult, profile: JobProfile) -> RateInterval:
+    """Tuples/s that the job carries where it runs: measured if it is held back, else predicted."""
+    rate = rates.of(rates.present)
+    if profile.flow.is_limited or plan.errors is None or not math.isfinite(rate):
+        return RateInterval(rate, rate, rate)
+    return plan.errors.interval(rate)
+
+
+def _fixed(
+    rest: Rest, tasks: Sequence[FlinkTask], program: Program | None
+) -> tuple[frozenset[str], str]:
+    """Tasks whose parallelism the program of a job sets, and a note on them."""
+    if program is None:
+        note = (
+            "the plan may change the parallelism of all operators; to keep what the program sets, "
+            "name its jar and arguments, as in: JAR -- ARGUMENTS"
+        )
+        return frozenset(), note
+    fixed = tasks_fixed_by(planned_twice(rest, program), program.jar, tasks)
+    names = f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
+    return fixed, f"the program of the job sets the parallelism of {names}"
+
+
+def _planned(
+    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings
+) -> PlanResult:
+    """Plan for a graph at its rate.
+
+    Each subtask has a constant load. So the job is planned again if the numbers of subtasks in the
+    plan change the sum of these loads by much.
+    """
+    plan, operators = planned(graph, machines, settings), graph.operators
+    number = np.array([plan.parallelism[name] for name in operators.name], np.int32)
+    constant = constant_of(operators, number)
+    work = 1e-6 * graph.charged_ipt * graph.input_rate + constant
+    if abs(constant - operators.constant).sum() <= NOISE * work.sum():
+        return plan
+    return planned(graph.with_operators(replace(operators, constant=constant)), machines, settings)
+
+
+def _notes(
+    job: MeasuredJob,
+    deployment: JobDeployment,
+    machines: Catalogue | Cluster | None,
+    plan: PlanResult,
+) -> Iterator[str]:
+    """Notes on missing measurements, and on what the advice leaves out."""
+    profile, cluster = job.profile, job.cluster
+    yield from profile.doubts
+    if (far := extrapolation(job.graph, plan.rate)) is not None:
+        yield far
+    if cluster.java is None:
+        yield "the CPU of Java itself in each TaskManager is not measured and left out"
+    counts = plan.cluster.overhead_s or plan.cluster.overhead_s_per_byte
+    if cluster.sending.is_assumed and machines is None:
+        yield cluster.unmeasured_sending
+    elif cluster.sending.is_assumed and not counts:
+        kind = "offers" if isinstance(machines, Catalogue) else "machines"
+        yield (
+            "the cost of sending a tuple to another TaskManager is not measured and left out; to "
+            f"include it, give overhead in the file of {kind}"
+        )
+    yield from _notes_on_busiest(plan, profile)
+    if receivers := job.graph.kept_parallelism:
+        yield (
+            "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
+            f"keeps the parallelism of {listed(receivers)}"
+        )
+    if others := deployment.others:
+        yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
+    is_placed_by_flink = deployment.is_unpinned and deployment.kubernetes
+    is_planned_so = deployment.has_equal_pods
+    if is_placed_by_flink and not is_planned_so and sum(plan.machines.values()) > 1:
+        yield (
+            "nothing can be pinned to pods that are all alike, so Flink distributes the subtasks, "
+            "and the plan may carry less than in its own placement"
+        )
+
+
+def _notes_on_busiest(plan: PlanResult, profile: JobProfile) -> Iterator[str]:
+    """Notes on operators whose busiest subtask fills a core before the plan is full.
+
+    The plan divides tuples as Flink divides equally frequent keys, because it is unknown how
+    popular keys would be divided among other numbers of subtasks. A subtask that reads a share of
+    the operator's tuples is full at the multiple of the rate
+
+        (speed of its cores - constant part) / (share · instructions per second at the rate)
+    """
+    graph = plan.graph
+    speed = 1e6 * float(plan.cluster.devices.speed.max())
+    cores = int(plan.cluster.devices.cores.max())
+    for name, parts in profile.shares.items():
+        row = graph.operators.index(name)
+        fixed = 1e6 * float(graph.charged_constant[row] / graph.operators.parallelism[row])
+        needed_speed = max(parts) * float(graph.charged_ipt[row] * graph.input_rate[row])
+        subtask_speed = speed * min(float(graph.operators.cores[row]), cores)
+        if (
+            needed_speed
+            and (full := plan.rate * max(0.0, subtask_speed - fixed) / needed_speed) < plan.carries
+        ):
+            yield (
+                f"one subtask of {quoted(name)} gets {max(parts):.0%} of its tuples, which the "
+                "plan ignores: with this skew, that subtask fills the fastest core of the plan at "
+                f"{digits(full)} tuples/s of all sources, whatever the number of machines"
+            )
+
+
+def current_machines(
+    cluster: MeasuredCluster, machines: Catalogue | Cluster | None, profile: JobProfile
+) -> CurrentMachines:
+    """TaskManagers as machines, each with its offer; without offers, those that run the job.
+
+    Without offers, each of them costs 1.
+    """
+    subtasks = Counter(name for names in profile.present.devices.values() for name in names)
+
+    def machine_of(device: MeasuredDevice, offer: str | None) -> CurrentMachine:
+        size = f"{counted(device.cores, 'core')} of {parsed_mips(device.mips):g} MIPS"
+        size += "" if device.memory is None else f", {format_bytes(device.memory)}"
+        return CurrentMachine(device.name, size, offer, subtasks[device.name])
+
+    if not isinstance(machines, Catalogue):
+        in_use = tuple(machine_of(d, d.name) for d in cluster.devices if subtasks[d.name])
+        return CurrentMachines(in_use, float(len(in_use)), is_priced=False)
+    current = tuple(machine_of(d, _offer_of(d, machines.offers)) for d in cluster.devices)
+    numbers = Counter(machine.offer for machine in current)
+    cost = Prices.of(machines).per_hour([numbers[offer.name] for offer in machines.offers])
+    return CurrentMachines(current, cost)
+
+
+def pods_as_now(cluster: MeasuredCluster) -> Catalogue:
+    """Offer of pods as those that there are, at a price of 1 each."""
+    device = cluster.devices[0]
+    memory = math.inf if device.memory is None else device.memory
+    return Catalogue((Offer("pod", 1.0, device.mips, device.cores, memory),))
+
+
+def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> str | None:
+    """Offer of a TaskManager.
+
+    It is the offer after which the TaskManager is named (``small``, ``small-0``), else the cheapest
+    one with the same number of cores, the same speed, and at least the same memory.
+    """
+    names = (device.name, _NUMBER.sub("", device.name))
+    if named := [offer.name for offer in offers if offer.name in names]:
+        return max(named, key=len)
+    equal = [
+        offer
+        for offer in offers
+        if offer.cores == device.cores
+        and math.isclose(float(offer.mips), parsed_mips(device.mips), rel_tol=NOISE)
+        and float(offer.memory) >= (device.memory or 0)
+    ]
+    cheapest = min(equal, key=lambda offer: offer.price, default=None)
+    return None if cheapest is None else cheapest.name
+
+
+def left_for_operators(
+    catalogue: Catalogue, java: float | None, sending: SendingCost | None, speed: float
+) -> Catalogue:
+    """Return the offers without the CPU of Java itself and the bandwidth of packet headers.
+
+    The cost of remote tuples is the measured one, if any, unless the offers contain it; it was
+    measured on cores of ``speed`` MIPS, and holds for the mean of the offers.
+    """
+    java_mips = ((java or 0.0) + (sending.fixed if sending else 0.0)) * speed
+    offers = []
+    for offer in catalogue.offers:
+        reserved = float(offer.reserved) + java_mips
+        if reserved >= float(offer.mips) * offer.cores:
+            raise FlinkError(
+                f"Java itself takes {java_mips:.4g} MIPS of each machine, so offer "
+                f"{quoted(offer.name)} has no CPU for operators; remove the offer"
+            )
+        cards = [float(card) / (1 + FRAMING) for card in (offer.egress, offer.ingress)]
+        offers.append(replace(offer, reserved=reserved, egress=cards[0], ingress=cards[1]))
+    without_java = replace(catalogue, offers=tuple(offers))
+    if catalogue.handles or sending is None:
+        return without_java
+    cost = sending.slower(speed / mean(float(offer.mips) for offer in offers)).rounded()
+    return replace(without_java, overhead=cost.per_tuple, overhead_per_byte=cost.per_byte)
+
+
+def change_commands(
+    url: str,
+    job: MeasuredJob,
+    deployment: JobDeployment,
+    current: CurrentMachines,
+    plan: PlanResult,
+    pods: EqualPods | None,
+    folder: Path,
+) -> Iterator[str]:
+    """Commands, line by line; comments say which machines to start first and to stop at the end."""
+    changes = Counter(plan.machines if current.is_priced else {})
+    changes.subtract(current.counts if current.is_priced else {})
+    slots = plan.slots.machines
+    each = ", ".join(f"{number} on {name}" for name, number in slots.items())
+    numbers = ", ".join(f"{name} {number}" for name, number in plan.parallelism.items())
+    at_least = each if current.is_priced else max(slots.values())
+    sizes = [f"# {SLOTS_SETTING}: at least {at_least}", f"# parallelism: {numbers}"]
+    if pods is not None:
+        sizes = [
+            f"# {SLOTS_SETTING}: {pods.slots}",
+            f"# {mode_line(pods.mode)}",
+            f"# parallelism: {pods.parallelism}",
+        ]
+    if deployment.has_autoscaler:
+        yield "# first turn Flink's autoscaler off (job.autoscaler.enabled), or it undoes this"
+    place = f"--rest {shlex.quote(url)} --job {job.id}"
+    if deployment.manager or (deployment.kubernetes and deployment.is_unpinned):
+        yield from _kubernetes_commands(place, deployment, plan)
+        yield from sizes
+        return
+    cluster, placement = (
+        shlex.quote(str(folder / name)) for name in ("cluster.toml", "placement.json")
+    )
+    yield from (f"# first start {n} × {name}" for name, n in changes.items() if n > 0)
+    yield from sizes
+    if deployment.scheduler != USUAL:  # the adaptive one
+        requests = f"{url}/jobs/{job.id}/resource-requirements"
+        yield f"# Flink's autoscaler changes it, or a request to {requests}"
+    else:
+        yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
+        if deployment.without_jars:
+            where = f"--placement {placement} --cluster {cluster}"
+            yield f"streamplace flink jar JAR {where} -o placed.jar"
+            yield f"streamplace flink cancel {place} --savepoint SAVEPOINTS"
+            yield (
+                "# start it again from that savepoint with placed.jar: its class is Placed, whose "
+                "first argument is the main class"
+            )
+        else:
+            where = f"{place} --placement {placement}"
+            yield f"streamplace flink move JAR {where} --savepoints SAVEPOINTS -- ARGUMENTS"
+    yield from (f"# then stop {-n} × {name}" for name, n in changes.items() if n < 0)
+
+
+def _kubernetes_commands(place: str, deployment: JobDeployment, plan: PlanResult) -> Iterator[str]:
+    """Commands where TaskManagers are pods of one template, and nothing can be pinned to them."""
+    if deployment.manager:
+        on = deployment.kubernetes and f" on {shown(deployment.kubernetes)}"
+        yield f"# change in the {deployment.manager}{on}:"
+    else:
+        yield f"streamplace flink cancel {place} --savepoint SAVEPOINTS"
+        again = "the application" if deployment.is_application else "the job"
+        yield f"# start {again} again from that savepoint, with:"
+    machines = ", ".join(f"{number} × {name}" for name, number in plan.machines.items())
+    alike = "; pods are all alike, so plan with one offer" if len(plan.machines) > 1 else ""
+    yield f"# TaskManagers: {machines}{alike}"

@@ -1,0 +1,137 @@
+"""Fixed parallelism: operators whose parallelism is set by the program, not by its submission."""
+
+import html
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from streamplace.flink.program.chains import FUSED, LINE_END, operators_in, operators_of
+from streamplace.flink.program.jars import jar_copy
+from streamplace.flink.program.program import Program
+from streamplace.flink.program.submission import own_name, uploaded
+from streamplace.flink.rest.answers import PlanNode
+from streamplace.flink.rest.client import FlinkError, Rest
+from streamplace.flink.rest.plan import FlinkTask
+from streamplace.io.files import spot
+from streamplace.model.graph import StreamGraph
+from streamplace.model.message_text import quoted
+
+TRIED = (1, 2)
+"""Default parallelisms that the job is planned with; maximum parallelisms above 1 allow both."""
+_CHANGING = re.compile(r"^\[\d{1,8}\]:|(?<=\$\$Lambda)[$/][\w$/]*|@[0-9a-f]{1,16}\b")
+"""Numbers of the SQL planner, names of functions without one, and addresses."""
+CHAINING = "pipeline.operator-chaining.enabled"
+
+
+class PlannedProgram(NamedTuple):
+    """Differences between the plans of a program, without chaining, at two parallelisms."""
+
+    name: Mapping[str, str]  # id of each operator → its name
+    # Id of each operator whose parallelism the program sets → that parallelism.
+    fixed: Mapping[str, int]
+
+
+def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
+    """Plan a program with two default parallelisms, and compare the plans; nothing runs.
+
+    Operators are compared by their ids, because some names change with every plan: the SQL planner
+    numbers operators, and windows are named after addresses of functions.
+
+    A program that cannot be planned, or has other operators in its two plans, raises FlinkError.
+    """
+    program.check()
+    name = own_name(f"planned-{program.jar.name}")
+    copy = jar_copy(program.jar, program.libraries, name)
+    with copy as file, uploaded(rest, file) as jar:
+        low, high = (_planned(rest, jar.id, program, number) for number in TRIED)
+    if low.keys() != high.keys():
+        raise FlinkError(
+            "the program has other operators with another default parallelism, so it is unknown "
+            "which of them have a parallelism of their own"
+        )
+    numbers = {id_: node.get("parallelism", 1) for id_, node in low.items()}
+    fixed = {id_: n for id_, n in numbers.items() if n == high[id_].get("parallelism", 1)}
+    names = dict(zip(low, _names([*low.values()]), strict=True))
+    return PlannedProgram(names, fixed)
+
+
+def tasks_fixed_by(
+    planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask]
+) -> frozenset[str]:
+    """Find the tasks of a running job whose parallelism a planned program sets.
+
+    The jar is for messages. Flink may have chained the tasks of the job. A program that sets
+    another parallelism than the job has is not that of the job, and raises FlinkError. Operators
+    may share a name and have different numbers.
+    """
+    free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
+    fixed: dict[str, set[int]] = {}
+    for id_, number in planned.fixed.items():
+        if planned.name[id_] not in free:
+            fixed.setdefault(planned.name[id_], set()).add(number)
+    fixed_tasks = set[str]()
+    for task in tasks:
+        names = {task.name, *operators_in(task.name), *map(lasting, task.texts)}
+        for name in names & fixed.keys():
+            if task.parallelism not in fixed[name]:
+                numbers = " or ".join(map(str, sorted(fixed[name])))
+                raise FlinkError(
+                    f"{spot(jar)} sets parallelism {numbers} for operator "
+                    f"{quoted(name)}, which runs with {task.parallelism}; give the jar and the "
+                    "arguments that the job was submitted with, or leave them out"
+                )
+            fixed_tasks.add(task.name)
+    return frozenset(fixed_tasks)
+
+
+def with_loose_streams(graph: StreamGraph, fixed: Collection[str]) -> StreamGraph:
+    """Return the graph whose streams with one fixed end let the other have any number of subtasks.
+
+    Flink forwards such a stream where both have equally many, and rebalances it otherwise. A
+    program that asks for the former itself cannot be planned with two default parallelisms.
+    """
+    kinds = tuple(
+        "rebalance"
+        if stream.partitioning == "forward" and (stream.source in fixed) != (stream.target in fixed)
+        else stream.partitioning
+        for stream in graph.streams
+    )
+    return replace(graph, streams=replace(graph.streams, partitioning=kinds))
+
+
+def lasting(name: str) -> str:
+    """Name, or text, of an operator without what changes with every plan.
+
+    >>> lasting("[21]:Calc(select=[a])"), lasting("Window(Count, Job$$Lambda$17/0x7f35@e2475c39)")
+    ('Calc(select=[a])', 'Window(Count, Job$$Lambda)')
+    """
+    return _CHANGING.sub("", name)
+
+
+def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mapping[str, PlanNode]:
+    """Operators by their ids, as the JobManager plans a program."""
+    request: dict[str, Any] = {
+        "entryClass": program.entry,
+        "programArgsList": [*program.arguments],
+        "parallelism": parallelism,
+        "flinkConfiguration": program.flink_settings({CHAINING: "false"}),
+    }
+    answer = rest.post(f"/jars/{quote(jar, safe='')}/plan", request)
+    nodes: list[PlanNode] = answer["plan"]["nodes"]
+    return {node["id"]: node for node in nodes}
+
+
+def _names(nodes: Sequence[PlanNode]) -> list[str]:
+    """Name of each operator, as placements call it, without what changes with every plan."""
+    vertices: list[Any] = [
+        {
+            "id": node["id"],
+            "name": html.unescape(node.get("description", "")).removesuffix(LINE_END),
+        }
+        for node in nodes
+    ]
+    operators = operators_of(vertices, nodes)
+    return [lasting(FUSED.join(operator.names)) for operator in operators]

@@ -1,0 +1,1 @@
+"""``streamplace flink``: one file per group of its commands."""

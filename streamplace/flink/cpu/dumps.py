@@ -1,0 +1,110 @@
+"""Thread dumps of TaskManagers, which Flink's REST interface answers, as a sampling profiler.
+
+A thread that is RUNNABLE is on a core, or waits for one, unless its top frame is a native method
+that waits: Java counts those as runnable. The part of the dumps in which a thread is on a core is
+its part of the time. `cpu.charging` divides the CPU of the process by these parts.
+
+For a dump the whole JVM stands still, and Flink's search for locks goes through its heap: half a
+second for a gigabyte of small objects. So dumps take at most `MOST_TIME` of the time, by how long
+their answers take, and there are none of large TaskManagers.
+"""
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote
+
+from streamplace.flink.cpu.charging import NO_DUMPS, DumpCounts
+from streamplace.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.model.message_text import shown
+
+MOST_TIME = 0.1
+"""Part of the time for which a TaskManager may be asked for dumps; judgement: the answer takes
+longer than the JVM stands still."""
+MOST_SECONDS = 1.0
+"""Longest answer after which another dump is asked for; judgement: the job stands still meanwhile.
+"""
+MOST_FAILURES = 3
+"""Number of dumps in a row without an answer, after which a TaskManager is asked for none."""
+_HEAD = re.compile(r" Id=(\d+) ([A-Z_]+)[^\n]*")
+_NATIVE = re.compile(r"\n\s*at (?:[^\s(]+[./])?(\w+)\(Native Method\)")
+_WAITS = re.compile(
+    r"(?:epollWait|poll|wait|accept|sleep|socket(?:Read|Accept|Connect)|lookup|park|connect|dumpThr)"
+    r"\w*|flush"
+)
+"""Native methods in which a thread waits for others, the network or a disk, and the observation."""
+_BLOCKING = "NioSocketImpl.tryRead"
+"""Method that reads from a socket until something comes, in Java from version 13 on."""
+
+
+def is_on_core(dumped: str, name: str) -> bool:
+    r"""Whether a thread is on a core, or waits for one, by its text in a dump.
+
+    >>> is_on_core('"a" Id=9 RUNNABLE\n\tat A.work(A.java:1)\n', "a")
+    True
+    >>> is_on_core('"a" Id=9 RUNNABLE (in native)\n\tat ch.EPoll.wait(Native Method)\n', "a")
+    False
+    """
+    head = _HEAD.match(dumped, len(name) + 2)
+    if head is None or head[2] != "RUNNABLE" or not dumped[head.end() :].strip():
+        return False  # threads without a frame wait for signals
+    native = _NATIVE.match(dumped, head.end())
+    if native is None:
+        return True
+    return not _WAITS.fullmatch(native[1]) and not (native[1] == "read0" and _BLOCKING in dumped)
+
+
+class ThreadDumps:
+    """Dumps of some TaskManagers, counted by thread."""
+
+    def __init__(self, rest: Rest, devices: Iterable[str]) -> None:
+        self._rest = rest.patient(0.0, lambda _: None)
+        self._due = dict.fromkeys(devices, 0.0)
+        self._failures = dict.fromkeys(self._due, 0)
+        self._counts = dict.fromkeys(self._due, NO_DUMPS)
+        self._began = time.monotonic()
+        self.faults: dict[str, str] = {}
+        """TaskManager of which no dumps are taken → why."""
+
+    def take(self) -> None:
+        """Take a dump of every TaskManager of which one is due."""
+        for device in self._due.keys() - self.faults.keys():
+            began = time.monotonic()
+            if began < self._due[device]:
+                continue
+            try:
+                answer = self._rest.get(f"/taskmanagers/{quote(device, safe='')}/thread-dump")
+            except FlinkError as error:  # as a gateway's that permits no dumps, or cuts them
+                self._failures[device] += 1
+                if self._failures[device] >= MOST_FAILURES or not isinstance(error, NoAnswer):
+                    self.faults[device] = str(error)
+                continue
+            self._failures[device] = 0
+            now = time.monotonic()
+            self._due[device] = began + (now - began) / MOST_TIME
+            if now - began > MOST_SECONDS:
+                self.faults[device] = f"one takes {now - began:.1f} s, for which it stands still"
+            self._count(device, answer["threadInfos"], now)
+
+    def _count(self, device: str, rows: Iterable[Mapping[str, str]], now: float) -> None:
+        number, before, _ = self._counts[device]
+        hits = dict(before)
+        for row in rows:
+            name, dumped = row["threadName"], row["stringifiedThreadInfo"]
+            head = _HEAD.match(dumped, len(name) + 2)
+            key = name, 0 if head is None else int(head[1])
+            hits[key] = hits.get(key, 0) + is_on_core(dumped, name)
+        self._counts[device] = DumpCounts(number + 1, hits, now - self._began)
+
+    def counts(self) -> dict[str, DumpCounts]:
+        """TaskManager → its dumps so far, counted by thread."""
+        return dict(self._counts)
+
+    @property
+    def doubts(self) -> list[str]:
+        """Sentences on TaskManagers of which no dumps are taken."""
+        return [
+            f"thread dumps of {shown(device)} cannot be taken ({why}), so its CPU is divided by "
+            "busy time"
+            for device, why in self.faults.items()
+        ]

@@ -1,0 +1,1 @@
+"""Exports for Flink: a registry of `streamplace.engines` finds them."""

@@ -1,0 +1,156 @@
+"""Export for Flink: settings of TaskManagers, pins for jars, and the hook of PyFlink programs."""
+
+from collections import Counter
+from collections.abc import Mapping
+from importlib.resources import files
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import export
+from streamplace.engines.text import comment, group_notes, python_table
+from streamplace.flink.constants import INDEXES
+from streamplace.flink.layout import Layout
+from streamplace.flink.pin.pinning import (
+    Pinning,
+    SpreadLimits,
+    cluster_settings,
+    layers_offered,
+    pinning,
+)
+from streamplace.flink.program.jars import placed_java
+from streamplace.io.files import json_text
+
+SETTINGS = """\
+Use: append this to conf/config.yaml of the TaskManager that is this device, once, and start it
+again. The JobManager must not run the adaptive scheduler (jobmanager.scheduler: default).
+Check: streamplace flink cluster --rest http://JOBMANAGER:8081 lists the device.
+"""
+WHOLE = """\
+Later placements of whole operators need no restart. To place subtasks one by one, replace this by
+what streamplace flink config --subtasks writes.
+"""
+SPREAD = """\
+Later placements need no restart, not even those that place subtasks one by one.
+"""
+HOW = """\
+Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
+and start it again. The JobManager must not run the adaptive scheduler (jobmanager.scheduler:
+default). Then, for a job in a jar, unchanged:
+  streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
+or compile Placed.java and PlacedIds.java into it, or add placed.py to a PyFlink program; both say
+how in their first lines. There MANAGED_MB is the managed memory of your TaskManagers, where apply
+asks them. Of jobs that spread operators over devices these two serve one at a time on a cluster:
+they use group indexes from 0 on, where apply takes free ones.
+"""
+MAX_PARALLELISM = "pipeline.max-parallelism"
+CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
+
+
+@export("flink", all_devices=True)
+def as_flink(deployment: Deployment) -> dict[str, str]:
+    """Placement, TaskManager settings, and snippets for jars and for PyFlink programs."""
+    devices = deployment.problem.cluster.devices.name
+    limits = SpreadLimits.untouched(devices, INDEXES)
+    answer = pinning(_layout(deployment), limits)
+    operators = deployment.problem.graph.operators
+    head = [
+        f"{deployment.title}.",
+        *HOW.splitlines(),
+        *_key_groups(operators.key_groups),
+        *group_notes(deployment),
+        CHECK,
+    ]
+    most = {"max_parallelism": operators.key_groups} if operators.key_groups else {}
+    placement = {
+        "about": head,
+        "parallelism": operators.parallel,
+        **most,
+        "assignment": deployment.placement.as_dict(),
+    }
+    layers = 0
+    if deployment.is_split:  # as many as this placement takes, if that is more than usual
+        used = [j for free in limits.layers.values() for j in range(INDEXES) if j not in free]
+        layers = max(layers_offered(len(devices)), 1 + max(used, default=0))
+    settings = cluster_settings(devices, layers=layers)
+    later = SPREAD if deployment.is_split else WHOLE
+    notes = comment([head[0], *SETTINGS.splitlines(), *later.splitlines()])
+    return {
+        "placement.json": json_text(placement),
+        **placed_java(answer),
+        "placed.py": placed_py(answer),
+        **{f"config/{name}": notes + text for name, text in settings.items()},
+    }
+
+
+def placed_py(answer: Pinning) -> str:
+    """Python module that pins a PyFlink job; it depends on PyFlink only."""
+    hook = files("streamplace.flink").joinpath("pin", "hook.py").read_text("utf-8")
+    _, _, code = hook.partition('"""\n\n')
+    tables: dict[str, Mapping[str, object]] = {
+        "OPERATORS": answer.operators,
+        "PARALLELISM": answer.parallelism,
+        "GROUPS": answer.groups,
+        "SPREAD": answer.spread,
+        "MANAGED": answer.managed,
+    }
+    parts = [f"{name} = {python_table(table)}\n" for name, table in tables.items()]
+    return f"{_PYTHON_HEAD}\n{code}\n\n{''.join(parts)}\n\n{_PYTHON_TAIL}"
+
+
+def _layout(deployment: Deployment) -> Layout:
+    """Device of each subtask of a deployment."""
+    operators, placement = deployment.problem.graph.operators, deployment.placement
+    if deployment.is_split:
+        own = {name: deployment.expansion.subtasks(name) for name in operators.name}
+    else:
+        numbers = operators.parallelism.tolist()
+        own = {name: (name,) * n for name, n in zip(operators.name, numbers, strict=True)}
+    return Layout({name: [placement[s] for s in own[name]] for name in own}).by_operator()
+
+
+def usual_max_parallelism(groups: Mapping[str, int]) -> int:
+    """Return the maximum parallelism of most operators; the largest one if there is a tie.
+
+    >>> usual_max_parallelism({"src": 8, "map": 128, "join": 128})
+    128
+    """
+    counts = Counter(groups.values())
+    return max(counts, key=lambda number: (counts[number], number))
+
+
+def _key_groups(groups: Mapping[str, int]) -> list[str]:
+    """Instructions that make Flink use the key groups that the placement was computed for."""
+    if not groups:
+        return []
+    usual = usual_max_parallelism(groups)
+    lines = [
+        f"The placement is for a maximum parallelism of {usual}. A job with state keeps its own.",
+        f"Set that of a new job: -D {MAX_PARALLELISM}={usual}",
+    ]
+    others = [f"{name}: {number}" for name, number in groups.items() if number != usual]
+    if others:
+        lines.append(f"and by setMaxParallelism in the program, {', '.join(others)}")
+    return lines
+
+
+_PYTHON_HEAD = '''\
+"""Runs a PyFlink job with every operator on the device that streamplace chose.
+
+Put this file beside the program and replace its last line, env.execute("name"), by
+    from placed import placed
+    placed(env).execute("name")
+SQL takes part after statement_set.attach_as_datastream(). Operators are known by their names
+(.name("...") in the program) or their uids.
+
+Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json
+"""
+
+from __future__ import annotations
+'''
+_PYTHON_TAIL = '''\
+def placed(env: Any) -> PlacedEnvironment:
+    """Environment whose job runs where it was placed.
+
+    MANAGED may hold TaskManagers whose managed memory is not MANAGED_MB, with theirs in MB.
+    """
+    return PlacedEnvironment(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
+'''

@@ -1,0 +1,300 @@
+"""A Flink session cluster on this machine: one JobManager, one TaskManager per device."""
+
+import ctypes
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamplace.engines.names import resource
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.flink.local.dist import LOOPBACK, TASK_MANAGER, Flink, find_java
+from streamplace.flink.pin.pinning import Settings, as_yaml, device_settings, future_devices
+from streamplace.flink.rest.client import Rest, turns
+from streamplace.flink.rest.settings import memory_bytes
+
+JOB_MANAGER = "jobmanager"
+LOGGING = "log4j.properties"
+JOIN_SECONDS, STOP_SECONDS = 300.0, 5.0
+"""Longest waits until all TaskManagers have joined, and until a process has ended."""
+_JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+_SIZES = {
+    "-Xmx{}": "heap.size",
+    "-XX:MaxDirectMemorySize={}": "off-heap.size",
+    "-XX:MaxMetaspaceSize={}": "jvm-metaspace.size",
+}
+"""Options of Java → ends of the names of the settings with their sizes, as in Flink's scripts."""
+_NETWORK = "taskmanager.memory.network.max"
+_LOG4J = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.out.ref = out
+appender.out.name = out
+appender.out.type = CONSOLE
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
+"""
+_ADDRESS = ("taskmanager.host", "taskmanager.bind-host")
+_COMMON: Settings = {
+    "jobmanager.rpc.address": LOOPBACK,
+    "jobmanager.bind-host": LOOPBACK,
+    **dict.fromkeys(_ADDRESS, LOOPBACK),
+    "rest.address": LOOPBACK,
+    "rest.bind-address": LOOPBACK,
+    "jobmanager.memory.heap.size": "256m",
+    "jobmanager.memory.off-heap.size": "160m",
+    "jobmanager.memory.jvm-metaspace.size": "160m",
+    "jobmanager.memory.jvm-overhead.min": "32m",
+    "jobmanager.memory.jvm-overhead.max": "64m",
+    "taskmanager.numberOfTaskSlots": 1,
+    "taskmanager.cpu.cores": 1.0,
+    "taskmanager.memory.framework.heap.size": "64m",
+    "taskmanager.memory.framework.off-heap.size": "96m",
+    "taskmanager.memory.task.heap.size": "192m",
+    "taskmanager.memory.task.off-heap.size": "0m",
+    "taskmanager.memory.managed.size": "64m",
+    "taskmanager.memory.network.min": "64m",
+    _NETWORK: "64m",
+    "taskmanager.memory.jvm-metaspace.size": "160m",
+    "taskmanager.memory.jvm-overhead.min": "64m",
+    "taskmanager.memory.jvm-overhead.max": "64m",
+    "cluster.registration.error-delay": 500,
+    "cluster.registration.initial-timeout": 100,
+    "resourcemanager.standalone.start-up-time": 1000,
+    "pekko.ask.timeout": "30 s",  # a busy machine is not a dead one
+    "web.timeout": "60 s",  # after the loss of a TaskManager, Flink fetches no metrics for so long
+    "pekko.startup-timeout": "120 s",
+    "heartbeat.timeout": 120_000,
+    "heartbeat.interval": 2_000,
+    "metrics.fetcher.update-interval": 500,
+    "web.refresh-interval": 200,
+    "restart-strategy.type": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Host of a TaskManager, if it does not run directly on this machine."""
+
+    address: str
+    # Prefix of a command line that runs the rest of it there, by replacing itself (``exec``).
+    entry: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """A running cluster."""
+
+    url: str  # address of its REST interface
+    devices: tuple[str, ...]
+    flink: Flink
+    # Folder with a folder for the configuration and log of every process, deleted at the end.
+    folder: Path
+    hosts: Mapping[str, Host]  # hosts of devices that do not run directly on this machine
+    # The JobManager and the TaskManager of every device, by name.
+    processes: dict[str, subprocess.Popen[bytes]]
+    settings: Settings  # of all of them
+
+    @property
+    def rest(self) -> Rest:
+        """Client of its REST interface."""
+        return Rest(self.url)
+
+    def start(self, name: str) -> None:
+        """Start or restart the JobManager or the TaskManager of a device."""
+        main = _JOB_MAIN if name == JOB_MANAGER else TASK_MANAGER
+        kind = JOB_MANAGER if name == JOB_MANAGER else "taskmanager"
+        java = [find_java(), *_memory(self.settings, kind), *self.flink.java_options()]
+        classes = ":".join(map(str, self.flink.jars))
+        own = self.folder / name
+        log4j = f"-Dlog4j.configurationFile={self.folder / LOGGING}"
+        options = [*java, log4j, f"-Djava.io.tmpdir={own}"]
+        entry = self.hosts[name].entry if name in self.hosts else ()
+        with (own / "log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*entry, *options, "-cp", classes, main, "--configDir", str(own)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches this process only; it ends them in order
+                preexec_fn=_dying_with_parent(),
+            )
+
+    def kill(self, device: str) -> None:
+        """Kill the TaskManager of a device, as a crash would."""
+        self.processes[device].kill()
+        self.processes[device].wait()
+
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """Wait while the JobManager is running; if it ends, the error quotes its log.
+
+        ``tell`` receives a message when a TaskManager ends, and the cluster goes on.
+        """
+        ended = set[str]()
+        while True:
+            self._check_alive(JOB_MANAGER)
+            for device in self.devices:
+                process = self.processes[device]
+                if process.poll() is not None and device not in ended:
+                    ended.add(device)
+                    words = _last_words(self.folder / device / "log")
+                    tell(
+                        f"TaskManager {device} (process {process.pid}) has ended; "
+                        f"its log says: {words}"
+                    )
+            time.sleep(1.0)
+
+    def wait(self) -> None:
+        """Wait until every device has joined the cluster and can be pinned to.
+
+        If a process ends, or after a timeout, the error quotes a log.
+        """
+        rest = self.rest
+        for _ in turns(JOIN_SECONDS):
+            with suppress(StreamplaceError):
+                offered = rest.offered()
+                if all(resource(device) in offered.get(device, ()) for device in self.devices):
+                    return
+            self._check_alive(*self.processes)
+        raise SettingError(
+            f"the local Flink was not up after {JOIN_SECONDS:g} s; "
+            f"its JobManager's log says: {_last_words(self.folder / JOB_MANAGER / 'log')}"
+        )
+
+    def _check_alive(self, *names: str) -> None:
+        """Raise SettingError if one of these processes has ended."""
+        for name in names:
+            if self.processes[name].poll() is not None:
+                words = _last_words(self.folder / name / "log")
+                raise SettingError(f"the local Flink's {name} ended; its log says: {words}")
+
+
+@contextmanager
+def local_cluster(
+    flink: Flink,
+    devices: Sequence[str],
+    *,
+    settings: Settings | None = None,
+    layers: int | None = None,
+    future: int = 0,
+    port: int | None = None,
+    hosts: Mapping[str, Host] | None = None,
+) -> Iterator[LocalCluster]:
+    """Run a session cluster while the block runs, and end all of its processes after it.
+
+    On Linux, the processes end with this one, even if it is killed. Devices with a host run there;
+    ``settings`` must then give the JobManager an address that the hosts can reach.
+
+    ``future``: number of devices, ``new-1`` and so on, that can be started later.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
+    rest, rpc = port or free_port(), free_port()
+    shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
+    url = f"http://{LOOPBACK}:{rest}"
+    cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {}, shared)
+    try:
+        (folder / LOGGING).write_text(_LOG4J)
+        _configure(folder / JOB_MANAGER, shared)
+        cluster.start(JOB_MANAGER)
+        every = [*devices, *future_devices(devices, future)]
+        for device in every:
+            own = device_settings(device, every, layers)
+            if host := cluster.hosts.get(device):
+                own |= dict.fromkeys(_ADDRESS, host.address)
+            _configure(folder / device, {**shared, **own})
+        for device in devices:
+            cluster.start(device)
+        cluster.wait()
+        yield cluster
+    finally:
+        _stop(cluster.processes.values())
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _memory(settings: Settings, kind: str) -> list[str]:
+    """Options of Java for the memory of the JobManager or a TaskManager by Flink's settings.
+
+    >>> sizes = {"framework.off-heap.size": "3b", "network.max": "4b"}
+    >>> settings = {f"taskmanager.memory.{key}": size for key, size in sizes.items()}
+    >>> _memory(settings, "taskmanager")[2]
+    '-XX:MaxDirectMemorySize=7'
+    """
+    options = ["-XX:+UseSerialGC"]
+    for option, end in _SIZES.items():
+        names = [key for key in settings if re.fullmatch(rf"{kind}\.memory\.(\w+\.)?{end}", key)]
+        if kind != JOB_MANAGER and end == "off-heap.size":
+            names.append(_NETWORK)
+        options.append(option.format(sum(int(memory_bytes(str(settings[n])) or 0) for n in names)))
+    return options
+
+
+def _configure(folder: Path, settings: Settings) -> None:
+    folder.mkdir()
+    (folder / "config.yaml").write_text(as_yaml(settings))
+
+
+def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Terminate processes, and kill those that are still running after five seconds."""
+    running = [process for process in processes if process.poll() is None]
+    for process in running:
+        process.terminate()
+    deadline = time.monotonic() + STOP_SECONDS
+    for process in running:
+        try:
+            process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def check_port(port: int) -> None:
+    """Raise SettingError if no process can listen on a port of this machine."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Flink does
+        try:
+            sock.bind((LOOPBACK, port))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise SettingError(
+                f"port {port} is not available: {reason}; choose another port or stop the process "
+                "that uses it"
+            ) from None
+
+
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as sock:
+        sock.bind((LOOPBACK, 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _dying_with_parent() -> Callable[[], None] | None:
+    """Return a function for a child process, so that the kernel kills it when its parent ends."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def end_with_parent() -> None:
+        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+    return end_with_parent
+
+
+def _last_words(log: Path) -> str:
+    """Root cause of the first failure in a log, else its last line."""
+    cause, last = "", "nothing"
+    for line in log.read_text(errors="replace").splitlines():
+        if cause and line[:1].isdigit():  # a new entry: the failure is complete
+            return cause
+        if line.startswith("Caused by: "):
+            cause = line.removeprefix("Caused by: ")
+        last = line if line.strip() else last
+    return cause or last

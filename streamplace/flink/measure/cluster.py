@@ -1,0 +1,474 @@
+"""A running Flink as a cluster of devices, and a measured job on it as the input of placers.
+
+Every TaskManager is a device, with its CPU and network card. A placement that is pinned does not
+decide which of an operator's subtasks runs where: `possible_orders` returns some possibilities,
+which differ if subtasks read uneven shares.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamplace.engines.text import quoted_yaml
+from streamplace.errors import SettingError
+from streamplace.flink.constants import VARIANTS
+from streamplace.flink.cpu.charging import UNKNOWN
+from streamplace.flink.cpu.limits import CpuShare, cpu_shares, reserved_cores
+from streamplace.flink.cpu.reporter import Reporters
+from streamplace.flink.cpu.threads import address_of, processes_of
+from streamplace.flink.layout import Layout
+from streamplace.flink.measure.cost_fit import Observation
+from streamplace.flink.measure.key_shares import Shares
+from streamplace.flink.measure.profile import Remedy, profile
+from streamplace.flink.measure.source_lag import SourceFlow
+from streamplace.flink.measure.streams import ASSUMED, SendingCost
+from streamplace.flink.measure.windows import JobWindows
+from streamplace.flink.program.chains import operators_in
+from streamplace.flink.rest.client import RUNNING, FlinkError, NoAnswer, Rest
+from streamplace.flink.rest.settings import shown_settings
+from streamplace.io.clusters import parse_cluster
+from streamplace.model.arrays import Ints
+from streamplace.model.cluster import Cluster
+from streamplace.model.defaults import BANDWIDTH, FLINK_HEADROOM
+from streamplace.model.devices import Devices
+from streamplace.model.expansion import Expansion, expand
+from streamplace.model.graph import CPU_OF, StreamGraph
+from streamplace.model.message_text import listed, quoted
+from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.problem import Problem
+from streamplace.model.units import bandwidth_bps
+from streamplace.model.units import mips as parsed_mips
+
+ALL = ""
+"""Key that stands for every TaskManager in the given speeds."""
+FRAMING = 0.05
+"""Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
+POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
+"""Setting of the cores of a TaskManager on Kubernetes, and its older name."""
+POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
+"""Setting of the cores that it may use at most, as a multiple of these."""
+CONTRADICTED = 1.05
+"""Load above which an assumed network must be faster; a full one may be measured as slightly more.
+"""
+SPARE = 2.0
+"""Speed of an assumed network then, as a multiple of what a card sends or receives."""
+ASSUMED_CPU = Remedy(
+    "the CPU of TaskManagers on other machines is assumed: the cores that Java sees there, in "
+    "equal parts for TaskManagers of one address; if containers limit it, or share a machine, "
+    "describe the TaskManagers in a cluster file"
+)
+"""Note on TaskManagers whose CPU is neither measured nor among the settings of the JobManager."""
+GIVE_SPEED = "give their speed (nic in --settings)"
+
+
+class Card(NamedTuple):
+    """Speed of a network card in either direction, such as ``"1000 Mbps"``."""
+
+    speed: str
+    is_assumed: bool  # whether it is not given
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredDevice:
+    """A TaskManager as a device."""
+
+    name: str
+    mips: str  # speed of one of its cores
+    cores: int
+    card: Card
+    memory: int | None = None  # bytes; None if Flink does not report it
+    reserved: float | None = None  # MIPS that are not available to the job; None if not measured
+    is_cpu_assumed: bool = False  # whether its number of cores is assumed
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCluster:
+    """TaskManagers as the devices of a cluster, with their measurements."""
+
+    url: str  # address of the REST interface
+    bandwidth: str  # bandwidth of every link, given or assumed
+    devices: tuple[MeasuredDevice, ...]
+    sending: SendingCost = ASSUMED  # cost of remote tuples, measured or assumed
+    # Core seconds per second that Java uses in each besides its tasks; None if not measured.
+    java: float | None = None
+    # Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
+    # TaskManagers whose cards are known are limited by these alone.
+    is_bandwidth_assumed: bool = False
+    # Sentences on devices whose CPU is assumed.
+    notes: tuple[str, ...] = ()
+
+    def cluster(self) -> Cluster:
+        """Cluster with the resources that are available to operators and payloads."""
+        return parse_cluster(self.as_toml().encode(), f"the Flink at {self.url}")
+
+    @property
+    def unmeasured_sending(self) -> str:
+        """Sentence on the assumed cost of tuples between TaskManagers; empty if it is measured."""
+        if not self.sending.is_assumed:
+            return ""
+        return (
+            "the cost of tuples between TaskManagers is assumed to be "
+            f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
+            f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no job "
+            "sends enough tuples between TaskManagers whose threads can all be read here, or other "
+            "jobs send some as well"
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences on assumptions in place of measurements."""
+        sentences = [self.unmeasured_sending] if self.unmeasured_sending else []
+        if assumed := [device for device in self.devices if device.card.is_assumed]:
+            speed = assumed[0].card.speed
+            links = ", as every link between two TaskManagers" if speed == self.bandwidth else ""
+            sentences.append(
+                f"the network cards of {listed([device.name for device in assumed])} are assumed "
+                f"to have {speed}{links}; {GIVE_SPEED}"
+            )
+        return tuple(sentences)
+
+    def as_toml(self) -> str:
+        """Text of a cluster file, with comments on the origin of its figures."""
+        links = "assumed" if self.is_bandwidth_assumed else "given"
+        source = "assumed" if self.sending.is_assumed else "measured"
+        text = (
+            f"# TaskManagers of the Flink at {self.url}; the speed of cores is as given.\n"
+            f"bandwidth = {quoted_yaml(self.bandwidth)}  # between each two, {links}\n"
+            f"framing = {FRAMING}  # headers, per byte of payload, assumed\n"
+            f"headroom = {FLINK_HEADROOM}  # part of every CPU and link that stays free, assumed\n"
+            f"overhead = {self.sending.per_tuple:.3g}"
+            f"  # s of a core per remote tuple and end, {source}\n"
+            f"overhead_per_byte = {self.sending.per_byte:.3g}"
+            f"  # s of a core per remote byte and end, in addition, {source}\n"
+        )
+        return text + "".join(map(self._table, self.devices))
+
+    def _table(self, device: MeasuredDevice) -> str:
+        assumed = "  # assumed" if device.is_cpu_assumed else ""
+        text = (
+            f"\n[[devices]]\nname = {quoted_yaml(device.name)}\n"
+            f"mips = {quoted_yaml(device.mips)}\ncores = {device.cores}{assumed}\n"
+        )
+        if device.memory is not None:
+            text += f"memory = {device.memory}\n"
+        for end in ("egress", "ingress"):
+            source = "assumed" if device.card.is_assumed else "given"
+            text += f"{end} = {quoted_yaml(device.card.speed)}  # network card, {source}\n"
+        if device.reserved is not None:
+            text += f"reserved = {device.reserved:.3g}  # MIPS of Java, the network, other jobs\n"
+        return text
+
+
+def measured_cluster(
+    rest: Rest,
+    mips: str,
+    bandwidth: str | None,
+    cards: Mapping[str, str] | None = None,
+    *,
+    java: float | None = None,
+    sending: SendingCost | None = None,
+    beside: Mapping[str, float] | None = None,
+    used: Mapping[str, float] | None = None,
+) -> MeasuredCluster:
+    """Cluster of the TaskManagers, with parameters for what REST does not report.
+
+    TaskManagers on this machine have their shares by `cpu_shares`. Others have the limit that the
+    JobManager's settings contain for TaskManagers on Kubernetes; without one, those of one address
+    are assumed to share the cores that Java detects evenly.
+
+    ``bandwidth``: bandwidth of every link; None to assume it.
+    ``cards``: device → speed of its network card, "" for all; others are assumed.
+    ``java``: core seconds per second that Java uses in each besides its tasks; None if not
+    measured.
+    ``sending``: cost of remote tuples; None if not measured, and it is then assumed.
+    ``beside``: device → core seconds per second of jobs that are not moved.
+    ``used``: device → cores in use; None if not measured.
+    """
+    managers = rest.task_managers()
+    if not managers:
+        raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
+    crowd = Counter(address_of(manager)[0] for manager in managers)
+    processes, reporters = processes_of(rest), Reporters(rest)
+    remote = [str(manager["id"]) for manager in managers if manager["id"] not in processes]
+    shares = cpu_shares(processes, used, reporters.pools(remote))
+    shares |= _limits(rest, [manager for manager in managers if manager["id"] not in shares])
+    cost = (sending or ASSUMED).slower(slowness(shares.values())).rounded()
+    usual = bandwidth or BANDWIDTH
+    card_of = _cards([manager["id"] for manager in managers], cards or {}, usual)
+    devices = []
+    for manager in managers:
+        name, visible = str(manager["id"]), manager["hardware"]["cpuCores"]
+        memory, share = manager["memoryConfiguration"].get("totalProcessMemory"), shares.get(name)
+        cores, speed = max(1, visible // crowd[address_of(manager)[0]]), mips
+        reserved: float | None = None
+        if share is not None:
+            cores, part = share.whole_cores
+            speed = mips if part == 1 else f"{part * parsed_mips(mips):g} MIPS"
+        if java is not None or beside:
+            taken = (beside or {}).get(name, 0.0) + (0.0 if java is None else java + cost.fixed)
+            limit = cores if share is None else share.limit
+            reserved = float(f"{reserved_cores(taken, limit) * parsed_mips(mips):.3g}")
+        device = MeasuredDevice(name, speed, cores, card_of[name], memory, reserved, share is None)
+        devices.append(device)
+    return MeasuredCluster(
+        rest.url,
+        bandwidth or max([usual, *(card.speed for card in card_of.values())], key=bandwidth_bps),
+        tuple(devices),
+        cost,
+        java,
+        is_bandwidth_assumed=bandwidth is None,
+        notes=(ASSUMED_CPU,) if any(device.is_cpu_assumed for device in devices) else (),
+    )
+
+
+def _limits(rest: Rest, remote: Sequence[Mapping[str, Any]]) -> dict[str, CpuShare]:
+    """CPU limits of TaskManagers on other machines by the settings of the JobManager, if any."""
+    settings = (shown_settings(rest) if remote else None) or {}
+    cores = next((settings[name] for name in POD_CPU if name in settings), "")
+    try:
+        limit = float(cores) * float(settings.get(POD_CPU_FACTOR, "1"))
+    except ValueError:
+        return {}
+    if not 0 < limit < inf:  # Flink's default is one core per slot, written as -1
+        return {}
+    return {
+        row["id"]: CpuShare(min(limit, max(1.0, row["hardware"]["cpuCores"]))) for row in remote
+    }
+
+
+def slowness(shares: Iterable[CpuShare]) -> float:
+    """Mean time that cores of limited devices need for one second of work of a full core.
+
+    >>> slowness([CpuShare(0.25), CpuShare(0.25)]), slowness([])
+    (4.0, 1.0)
+    """
+    speeds = [share.whole_cores[1] for share in shares]
+    return len(speeds) / sum(speeds) if speeds else 1.0
+
+
+def background(
+    rest: Rest, job: str | None, seconds: float
+) -> tuple[float | None, SendingCost | None]:
+    """Cores that Java itself uses in each TaskManager, and the cost of remote tuples of a job.
+
+    Either is None if it cannot be measured: the threads must be readable on this machine, and for
+    the cost, tuples must cross between TaskManagers, and none of other jobs.
+
+    ``job``: A job that must be running; None for any that runs.
+    """
+    names = [str(manager["id"]) for manager in rest.task_managers()]
+    if not processes_of(rest) and not Reporters(rest).pools(names):
+        return None, None
+    running = (name for name, state in rest.jobs().items() if state == RUNNING)
+    if (watched := job or next(running, None)) is None:
+        return None, None
+    try:
+        measured = profile(rest, watched, seconds)
+    except FlinkError as error:
+        if job is not None or isinstance(error, NoAnswer):
+            raise
+        return None, None
+    return measured.java, measured.sending
+
+
+def cores_used(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of running jobs.
+
+    The measurement takes about ``seconds`` per job.
+    """
+    used: dict[str, float] = defaultdict(float)
+    for job in dict.fromkeys(jobs):
+        windows = JobWindows(rest, job)
+        windows.add(seconds)
+        for own in windows.last().subtasks.values():
+            for subtask, cpu in own:
+                used[subtask.device] += cpu.cores
+    return dict(used)
+
+
+def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
+    """TaskManager → speed of its card, from texts such as ``1 Gbps`` and ``dev-0=100 Mbps``.
+
+    >>> parse_cards(("1 Gbps", "dev-0=100 Mbps"))
+    {'': '1 Gbps', 'dev-0': '100 Mbps'}
+    """
+    speeds: dict[str, str] = {}
+    for text in texts:
+        name, _, speed = text.rpartition("=")
+        if name in speeds:
+            what = f"the card of {quoted(name)}" if name else "the card of all TaskManagers"
+            raise SettingError(f"{what} is given twice; give it once")
+        if not bandwidth_bps(speed) > 0:
+            raise SettingError(f"the card is {quoted(text)}; the speed must be above 0")
+        speeds[name] = speed.strip()
+    return speeds
+
+
+def _cards(managers: list[str], given: Mapping[str, str], usual: str) -> dict[str, Card]:
+    """TaskManager → its card.
+
+    ``given``: speeds of some TaskManagers, or of all by the name "".
+    ``usual``: speed that is assumed of the others.
+    """
+    if unknown := [name for name in given if name != ALL and name not in managers]:
+        raise SettingError(
+            f"nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
+        )
+    speeds = {name: given.get(name, given.get(ALL)) for name in managers}
+    return {name: Card(speed or usual, speed is None) for name, speed in speeds.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A measured job and its cluster, as input of placers."""
+
+    graph: StreamGraph  # with measured rates, CPU and payloads
+    cluster: Cluster  # the devices, with the resources that are available to this job
+    # What its sources did. If one was held back, the job may read more with another placement.
+    flow: SourceFlow
+    notes: tuple[str, ...] = ()  # sentences on missing measurements
+    shares: Shares = field(default_factory=dict)
+    # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
+    observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
+
+    @property
+    def unknown_cpu(self) -> list[str]:
+        """Operators of which no CPU is known, which counts as 0."""
+        facts = self.graph.attributes.items()
+        names = [name for name, fact in facts if name.startswith(CPU_OF) and fact == UNKNOWN]
+        return [name.removeprefix(CPU_OF) for name in names]
+
+
+def cores_of(devices: Devices, graph: StreamGraph) -> dict[str, float]:
+    """Device → its CPU, in cores of the speed that a graph was measured at."""
+    cores = devices.mips * devices.cores / float(graph.attributes["mips"])
+    return dict(zip(devices.name, cores.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSubtasks:
+    """Subtasks of a job on devices."""
+
+    expansion: Expansion
+    problem: Problem  # the problem of placing its subtasks
+    placement: Ints  # [S] device of each subtask
+
+
+def placed(
+    graph: StreamGraph,
+    cluster: Cluster,
+    devices: Mapping[str, Sequence[str]],
+    shares: Shares | None = None,
+) -> PlacedSubtasks:
+    """Put the subtasks of a job on devices.
+
+    Chained operators run on the device of the first of them.
+
+    ``devices``: operator → device of each of its subtasks.
+    """
+    expansion = expand(graph, shares)
+    problem = Problem(expansion.graph, cluster)
+    number = {name: i for i, name in enumerate(cluster.devices.name)}
+    placement = np.empty(problem.n_operators, np.int32)
+    for row, name in enumerate(graph.operators.name):
+        subtasks = np.flatnonzero(expansion.operator == row)
+        try:
+            (first, *_) = (own for own in (name, *operators_in(name)) if own in devices)
+            for subtask, device in zip(subtasks, devices[first], strict=True):
+                placement[subtask] = number[device]
+        except (KeyError, ValueError):
+            raise FlinkError(
+                f"the devices that {quoted(name)} runs on are not those of the cluster's "
+                "description"
+            ) from None
+    return PlacedSubtasks(expansion, problem, placement)
+
+
+def capacity(
+    graph: StreamGraph,
+    cluster: Cluster,
+    devices: Mapping[str, Sequence[str]],
+    shares: Shares | None = None,
+) -> float:
+    """Multiple of the source rates that a `placed` job carries; infinite without loads."""
+    from streamsim import bottleneck, resource_loads
+
+    job = placed(graph, cluster, devices, shares)
+    load = bottleneck(resource_loads(job.problem.instance, job.placement)).load
+    return 1 / load if load else np.inf
+
+
+def fast_enough(
+    measured: MeasuredCluster,
+    graph: StreamGraph,
+    layout: Mapping[str, Sequence[str]],
+    shares: Shares,
+) -> tuple[MeasuredCluster, Remedy | None]:
+    """Return the cluster with a network that carries the job, and a note if its speed was raised.
+
+    Cards are compared, because no pair of TaskManagers exchanges more than the card of either, and
+    no assumed link is slower than an assumed card.
+    """
+    from streamsim import resource_loads
+
+    cluster = measured.cluster()
+    if not {device for devices in layout.values() for device in devices} <= {*cluster.devices.name}:
+        return measured, None  # a TaskManager was lost meanwhile
+    job = placed(graph, cluster, layout, shares)
+    loads = resource_loads(job.problem.instance, job.placement)
+    assumed = [device.card.is_assumed for device in measured.devices]
+    load = float(np.maximum(loads.egress, loads.ingress)[assumed].max(initial=0.0))
+    if load <= CONTRADICTED:
+        return measured, None
+    before = measured.devices[assumed.index(True)].card.speed
+    speed = f"{ceil(SPARE * load * bandwidth_bps(before) / 1e6)} Mbps"
+    devices = tuple(
+        replace(device, card=device.card._replace(speed=speed)) if is_assumed else device
+        for device, is_assumed in zip(measured.devices, assumed, strict=True)
+    )
+    links = measured.bandwidth
+    if measured.is_bandwidth_assumed:
+        links = max(links, speed, key=bandwidth_bps)
+    return replace(measured, devices=devices, bandwidth=links), Remedy(
+        f"the job sends more between TaskManagers than the {before} that network cards are "
+        f"assumed to have, so {speed} are assumed; {GIVE_SPEED}"
+    )
+
+
+def possible_orders(layout: Layout, shares: Shares) -> list[Layout]:
+    """Layouts that may result if a layout is pinned; only itself if its shares are even.
+
+    Subtasks with the same number share a slot where their operators have the same devices, and
+    slots go to devices in any order.
+
+    >>> orders = possible_orders(Layout({"sum": "ab", "out": "ab"}), {"sum": [0.9, 0.1]})
+    >>> sorted(tuple(order["sum"]) for order in orders)
+    [('a', 'b'), ('b', 'a')]
+    >>> all(order["sum"] == order["out"] for order in orders)
+    True
+    """
+    if not any(len(set(layout.get(name, ()))) > 1 for name in shares):
+        return [layout]
+    every = dict.fromkeys(layout.values())
+    answer = [layout]
+    for seed in range(VARIANTS):
+        random = np.random.default_rng(seed)
+        mixed = {devices: random.permutation(devices).tolist() for devices in every}
+        order = Layout({name: mixed[devices] for name, devices in layout.items()})
+        if order not in answer:
+            answer.append(order)
+    return answer
+
+
+def finite(rate: float | None) -> float | None:
+    """Rate for a JSON document: None if it is unknown, or if nothing limits it."""
+    return rate if rate is not None and np.isfinite(rate) else None
+
+
+def finite_ends(rates: RateInterval) -> dict[str, float | None]:
+    """Rates of an interval for a JSON document."""
+    return {end: finite(rate) for end, rate in rates._asdict().items()}

@@ -1,0 +1,514 @@
+"""Profiles of jobs: rates, CPU, threads and placement of their tasks, with doubts."""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.flink.cpu.charging import (
+    GARBAGE,
+    MEASURED,
+    NATIVE,
+    NETWORK,
+    OF_PROCESS,
+    SAMPLED,
+    SHARED,
+    SOURCES_OF_CPU,
+    TASKS,
+    UNKNOWN,
+    RunningSubtask,
+    TaskCpu,
+    java_itself,
+    kind_of,
+)
+from streamplace.flink.cpu.limits import CpuPool, CpuShare, cpu_shares, is_starved
+from streamplace.flink.cpu.reporter import jar_path
+from streamplace.flink.cpu.threads import runs_python
+from streamplace.flink.measure.cost_fit import Observation, Observed, constant_cores
+from streamplace.flink.measure.key_shares import Shares, key_shares
+from streamplace.flink.measure.sampling import Activity
+from streamplace.flink.measure.source_lag import SourceFlow, SubtaskFlow, flow_of, together
+from streamplace.flink.measure.streams import (
+    COMMITTERS,
+    NETWORK_KEY,
+    SendingCost,
+    network_loads,
+    remote_flows,
+    sending_cost,
+)
+from streamplace.flink.measure.windows import JobInterval, JobWindows
+from streamplace.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.flink.rest.plan import Edge, FlinkTask, sources_of
+from streamplace.flink.rest.settings import USUAL_BUFFER_TIMEOUT
+from streamplace.model.message_text import counted, listed, quoted, shown
+
+
+class Remedy(str):
+    """A doubt that the user can do something about: commands print it, and log the others."""
+
+    __slots__ = ()
+
+
+ESTIMATED = (
+    "the CPU of operators is estimated; to measure it, put the reporter into a folder of its own "
+    "below Flink's plugins/, with two lines of configuration (docs/how-to/flink-measure.md):"
+)
+"""Beginning of a doubt, which ends with the path of the reporter."""
+UNMEASURED_PYTHON = Remedy(
+    "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
+    "job with python.execution-mode: thread"
+)
+"""Doubt about operators that Python processes run."""
+PER_THREAD = (MEASURED, SAMPLED)
+"""Sources of CPU that show what the subtasks of an operator take at different rates."""
+LEAST_PART = 0.5
+"""Minimum part of waiting in the busy time without run delay.
+
+Below it, the CPU alone predicts the limit of a subtask within a factor of two.
+"""
+LEAST_WAITING = 0.1
+"""Minimum of waiting in seconds per second and subtask.
+
+Less may be due to locks and page faults, or to counters and threads that are read at different
+times.
+"""
+
+
+class Usage(NamedTuple):
+    """CPU that a TaskManager has, and its CPU usage during the measurement."""
+
+    share: CpuShare  # its part of the CPU of the machine
+    kinds: Mapping[str, float]  # cores by kind of thread
+
+
+class Present(NamedTuple):
+    """The measured layout."""
+
+    devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
+    # Usage by TaskManager; those whose threads cannot be read on this machine are missing.
+    usage: Mapping[str, Usage]
+    java: float | None  # cores that Java itself uses in each TaskManager; None if not measured
+    # Bytes per second and cores of threads that send and receive, of the TaskManagers that exchange
+    # tuples; empty if that is unknown, or if other jobs may exchange some.
+    network: Sequence[Observation] = ()
+    # TaskManager → cores of the subtasks of other jobs.
+    beside: Mapping[str, float] = MappingProxyType({})
+
+
+class CpuOrigin(NamedTuple):
+    """Where the CPU of the operators of a profile comes from."""
+
+    words: str
+    # Relative error of nine of ten operators (benchmarks/cpu_sources.py).
+    error: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.words}; off by up to ±{self.error:.0%}" if self.error else self.words
+
+
+BY_REPORTER = CpuOrigin("reporter in each TaskManager", 0.05)
+BY_DUMPS, USUAL_DUMPS = CpuOrigin("thread dumps", 0.42), 100
+"""Error for so many dumps of each TaskManager; it falls with the root of their number."""
+BY_BUSY_TIME = CpuOrigin("CPU of whole TaskManagers, divided by busy time", 1.8)
+
+
+class LoadWindow(NamedTuple):
+    """Rates and CPU of a job in one window of time."""
+
+    seconds: float
+    rate: float  # tuples/s of all sources
+    cores: float  # core seconds per second of all tasks
+    # Part of the CPU of the TaskManagers on this machine that compilers used.
+    compilers: float = 0.0
+    # Rate and CPU of the subtasks of each task whose threads were all measured.
+    observations: Mapping[str, Sequence[Observation]] = MappingProxyType({})
+
+
+def costs_of(windows: Iterable[LoadWindow]) -> list[float]:
+    """Core seconds per tuple of the sources in each window in which they sent."""
+    return [window.cores / window.rate for window in windows if window.rate > 0]
+
+
+class WaitingLimit(NamedTuple):
+    """Limit of an operator that waits for something other than CPU."""
+
+    rate: float  # tuples/s that a subtask reads at most
+    part: float  # part of its busy time in which it waits
+
+
+@dataclass(frozen=True, slots=True)
+class JobProfile:
+    """Measurements of a job."""
+
+    name: str
+    tasks: Sequence[FlinkTask]
+    edges: Sequence[Edge]
+    activity: Mapping[str, Activity]
+    cpu: Mapping[str, TaskCpu]  # core seconds per second of each task, by id
+    # Tuples/s that each task processes: those that it reads, or generates if it is a source.
+    tuples: Mapping[str, float]
+    flow: SourceFlow  # what its sources did
+    present: Present  # its placement, and the CPU usage of its TaskManagers
+    origin: CpuOrigin  # of ``cpu``
+    # Sentences on missing measurements, in one list for all copies. Those on the cluster are added
+    # after the graph, whose attribute ``unmeasured`` lacks them; `Measurement.notes` has all.
+    doubts: list[str] = field(default_factory=list)
+    # Windows in which the job was measured, including this profile; empty if it is the only one.
+    windows: Sequence[LoadWindow] = ()
+    drift: float = 0.0  # relative change of its CPU per tuple that may follow; 0 if it is steady
+    # Shares of the subtasks in the tuples of operators where they are uneven.
+    shares: Shares = field(default_factory=dict)
+    # Seconds after which a buffer is sent that is not full; None if only full ones are.
+    buffer_timeout: float | None = USUAL_BUFFER_TIMEOUT
+    # Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
+    observations: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
+    # The same by operator, of layouts that were measured before.
+    earlier: Observed = field(default_factory=dict)
+    # Tasks that are limited by waiting, as far as is known.
+    waiting: Mapping[str, WaitingLimit] = field(default_factory=dict)
+    # Task → its subtasks, with the increase of their counters, and their CPU.
+    subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]] = field(default_factory=dict)
+    # TaskManager → part of the time for which its quota has stopped it, where that is known.
+    throttled: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def observed(self) -> dict[str, list[Observation]]:
+        """Operator → rates and CPU of its subtasks, in the windows of all layouts.
+
+        Of a job that is not steady the last windows count as one: its tuples become cheaper while
+        rates grow, which would resemble a constant load.
+        """
+        windows = [window.observations for window in self.windows] if not self.drift else []
+        operators = {
+            task.name: [*self.earlier.get(task.name, ())]
+            + [row for window in windows or [self.observations] for row in window.get(task.id, ())]
+            for task in self.tasks
+        }
+        network = [*self.earlier.get(NETWORK_KEY, ()), *self.present.network]
+        return {**operators, NETWORK_KEY: network}
+
+    @property
+    def sending(self) -> SendingCost | None:
+        """Cost of remote tuples in all layouts; None if it was not measured in any of them."""
+        return sending_cost(self.observed[NETWORK_KEY])
+
+    @property
+    def constant(self) -> dict[str, float]:
+        """Core seconds per second of each task, by id, that do not depend on the rate.
+
+        That is all CPU of a committer, which reads about one message per checkpoint.
+        """
+        observed = self.observed
+        return {
+            task.id: self.cpu[task.id].cores
+            if task.operators[0].endswith(COMMITTERS)
+            else constant_cores(
+                self.cpu[task.id].cores, self.tuples[task.id], observed[task.name], task.parallelism
+            )
+            for task in self.tasks
+        }
+
+    @property
+    def sources(self) -> list[FlinkTask]:
+        """Tasks without input from others."""
+        return sources_of(self.tasks, self.edges)
+
+    @property
+    def used(self) -> dict[str, float]:
+        """TaskManager on this machine → cores that it uses."""
+        return {device: sum(usage.kinds.values()) for device, usage in self.present.usage.items()}
+
+    @property
+    def java(self) -> float | None:
+        """Cores that Java itself uses in each TaskManager; None if that is not measured."""
+        return self.present.java
+
+    def check_sources(self) -> None:
+        """Raise FlinkError if no source sends."""
+        silent = [source.name for source in self.sources if not self.tuples[source.id]]
+        if len(silent) == len(self.sources):
+            raise FlinkError(
+                f"source {listed(silent)} sent nothing that Flink has counted: it updates its "
+                "metrics once per metrics.fetcher.update-interval, and after the loss of a "
+                "TaskManager not for up to web.timeout; profile while data flows, or for longer "
+                "(seconds in --settings)"
+            )
+
+
+def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
+    """Measure a running job for about ``seconds``.
+
+    CPU time is that of the tasks' threads if their TaskManagers run on this machine. Otherwise the
+    CPU of TaskManager processes is divided by thread dumps, or by Flink's busy time.
+    """
+    windows = JobWindows(rest, job)
+    windows.add(seconds)
+    return profile_of(windows)
+
+
+def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
+    """Profile of a job from the last ``number`` of its windows together."""
+    interval, tasks, edges = windows.last(number), windows.tasks, windows.edges
+    _refuse_ended(windows)
+    subtasks = {task: [subtask for subtask, _ in own] for task, own in interval.subtasks.items()}
+    cpu = {task.id: _task_cpu(interval, task) for task in tasks}
+    present = present_of(windows.job, tasks, edges, interval, windows.processes, windows.pools)
+    starved = {
+        device
+        for device, usage in present.usage.items()
+        if is_starved(interval.throttled.get(device, 0.0), is_full=usage.share.is_full)
+    }
+    is_python = bool(windows.devices & windows.processes.keys()) and runs_python()
+    doubts = [*_doubts(windows, interval, cpu, is_python=is_python)]
+    doubts += [
+        Remedy(f"the threads that the reporter of {shown(device)} shows used another CPU than it")
+        for device in interval.unlike
+    ]
+    origin = _origin(interval, cpu, windows.pools)
+    if origin.error and not windows.devices <= windows.processes.keys() | windows.pools.keys():
+        doubts.append(f"{ESTIMATED} {jar_path()}")
+    flow = together(_source_flow(task, interval, present) for task in sources_of(tasks, edges))
+    arrived = {source: _arrived(flows) for source, flows in interval.flows.items()}
+    return JobProfile(
+        windows.name,
+        tasks,
+        edges,
+        interval.activity,
+        cpu,
+        interval.tuples,
+        flow,
+        present,
+        origin,
+        doubts,
+        shares=key_shares(tasks, edges, subtasks, arrived),
+        buffer_timeout=windows.buffer_timeout,
+        observations=_observations(windows, interval, is_limited=flow.is_limited),
+        # the threads of tasks wait for Python's processes
+        waiting={} if is_python else _waiting_limits(tasks, interval, starved),
+        subtasks=interval.subtasks,
+        throttled=interval.throttled,
+    )
+
+
+def _task_cpu(interval: JobInterval, task: FlinkTask) -> TaskCpu:
+    """CPU of a task; its origin is the least accurate one of its subtasks."""
+    if task.has_ended:
+        return TaskCpu(0.0)
+    own = [cpu for _, cpu in interval.subtasks.get(task.id, ())]
+    worst = max((cpu.source for cpu in own), key=SOURCES_OF_CPU.index, default=UNKNOWN)
+    busiest = sum((cpu.busiest for cpu in own), 0.0)
+    return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst, busiest=busiest)
+
+
+def _origin(
+    interval: JobInterval, cpu: Mapping[str, TaskCpu], reported: Collection[str]
+) -> CpuOrigin:
+    """Where the CPU of tasks comes from, by the least accurate one, and how far off it may be."""
+    worst = max((own.source for own in cpu.values()), key=SOURCES_OF_CPU.index)
+    if worst in (MEASURED, SHARED):
+        return BY_REPORTER if reported else CpuOrigin("threads on this machine")
+    if worst == OF_PROCESS:
+        return BY_BUSY_TIME
+    if worst != SAMPLED:
+        return BY_BUSY_TIME._replace(words="busy time")
+    estimated = [own for own in interval.cluster.estimated.values() if own.dumps]
+    cores = [(load.cores, load.name == NATIVE) for own in estimated for load in own.loads]
+    native = sum(own for own, is_native in cores if is_native) / sum(own for own, _ in cores)
+    number = min(own.dumps for own in estimated)
+    error = max(BY_DUMPS.error * max(1.0, math.sqrt(USUAL_DUMPS / number)), native)
+    return CpuOrigin(f"{counted(number, 'thread dump')} of each TaskManager", error)
+
+
+def _refuse_ended(windows: JobWindows) -> None:
+    """Raise FlinkError if a source has ended meanwhile, whose rate is no longer valid."""
+    vertices = windows.rest.job(windows.job)["vertices"]
+    ended = {row["id"] for row in vertices if row.get("status") == FINISHED}
+    for task in windows.tasks:
+        if task.id in windows.generated and task.id in ended and not task.has_ended:
+            raise FlinkError(
+                f"source {quoted(task.name)} has ended while the job was measured; measure it again"
+            )
+
+
+def _observations(
+    windows: JobWindows, interval: JobInterval, *, is_limited: bool
+) -> dict[str, list[Observation]]:
+    """Rate and CPU of the subtasks of each task whose threads are all known, by its id."""
+    loads = {}
+    for task, own in interval.subtasks.items():
+        is_source = task in windows.generated
+        counts = [subtask.wrote if is_source else subtask.read for subtask, _ in own]
+        if all(cpu.source in PER_THREAD for _, cpu in own) and sum(counts) > 0:
+            each = interval.tuples.get(task, 0.0) / sum(counts)
+            loads[task] = [
+                Observation(each * count, cpu.cores, cpu.wakes, float(is_limited))
+                for count, (_, cpu) in zip(counts, own, strict=True)
+            ]
+            if any(cpu.source == SAMPLED for _, cpu in own):  # each is known too badly
+                loads[task] = [Observation(*np.mean(loads[task], axis=0).tolist())]
+    return loads
+
+
+def _arrived(subtasks: Sequence[SubtaskFlow]) -> list[float]:
+    """Tuples that show the shares of the subtasks of a source in its input.
+
+    If none drains a backlog, each reads what arrives now. Otherwise, all that has ever arrived
+    counts, whose shares may have been others.
+    """
+    if any(flow.is_draining for flow in subtasks):
+        return [flow.arrived for flow in subtasks]
+    return [flow.rate * flow.seconds for flow in subtasks]
+
+
+def _source_flow(source: FlinkTask, interval: JobInterval, present: Present) -> SourceFlow:
+    """Flow of a source, with the CPU of its TaskManagers."""
+    if source.has_ended:
+        return SourceFlow(0.0, keeps_up=True, name=source.name)
+    usage, devices = present.usage, {*present.devices[source.name]}
+    return flow_of(
+        source.name,
+        source.operators[0],
+        interval.activity[source.id],
+        source.parallelism,
+        full=sorted(d for d in devices & usage.keys() if usage[d].share.is_full),
+        sees_cpu=all(d in usage and usage[d].share.shows_full_threads for d in devices),
+        subtasks=interval.flows.get(source.id, ()),
+        partitions=interval.partitions.get(source.id, 0),
+    )
+
+
+def _waiting_limits(
+    tasks: Sequence[FlinkTask], interval: JobInterval, starved: Set[str]
+) -> dict[str, WaitingLimit]:
+    """Limits of the tasks that read and are limited by waiting, as far as is known, by id.
+
+    The equations are those of docs/explanation/flink-measurement.md, for the sums over the subtasks
+    of a task. A thread that is woken by input is idle for Flink until it gets a core, so a part of
+    the run delay may not belong to the busy time. Waiting is then longer, and the limit lower, than
+    computed, so a limit that is found is certain.
+
+    Garbage collection stops threads for no longer than the threads that collect run, or wait for a
+    core. On TaskManagers without CPU left, what a thread waits for may be CPU: a quota that stops
+    it is no run delay.
+    """
+    pauses = {
+        device: sum(load.cores + load.delay for load in loads if kind_of(load.name) == GARBAGE)
+        for device, loads in interval.cluster.loads.items()
+    }
+    for device, loads in interval.cluster.estimated.items():
+        pauses[device] = sum(load.cores for load in loads.loads if load.name == NATIVE)
+    limits = {}
+    for task in tasks:
+        activity, own = interval.activity[task.id], interval.subtasks.get(task.id, ())
+        threads = [cpu.thread for _, cpu in own if cpu.thread is not None]
+        if activity.busy is None or activity.records_in <= 0 or not 0 < len(own) == len(threads):
+            continue
+        if any(subtask.device in starved for subtask, _ in own):
+            continue
+        able = activity.busy - sum(thread.delay for thread in threads)
+        waiting = able - sum(thread.cores for thread in threads)
+        paused = sum(pauses.get(subtask.device, math.nan) for subtask, _ in own)
+        if waiting - paused >= max(LEAST_PART * able, LEAST_WAITING * task.parallelism):
+            rate = float(f"{activity.records_in / able:.3g}")
+            limits[task.id] = WaitingLimit(rate, waiting / activity.busy)
+    return limits
+
+
+def present_of(
+    job: str,
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    interval: JobInterval,
+    processes: Mapping[str, int],
+    reported: Mapping[str, CpuPool] = MappingProxyType({}),
+) -> Present:
+    """Layout of a job, and CPU usage of its TaskManagers, as by `cpu_shares`."""
+    own = sorted(subtask for subtask in interval.cluster.subtasks if subtask.job == job)
+    devices = {
+        task.id: [subtask.device for subtask in own if subtask.vertex == task.id] for task in tasks
+    }
+    if any(len(devices[task.id]) != task.parallelism for task in tasks):
+        raise FlinkError("Flink does not say where all subtasks run; measure again")
+    kinds, loads = interval.cluster.kinds, interval.cluster.loads
+    used = {device: sum(kinds[device].values()) for device in loads}
+    shares = cpu_shares(processes, used, reported)
+    flows = remote_flows(tasks, edges, interval.activity, devices)
+    others = {(own.job, own.device) for own in interval.cluster.subtasks if own.job != job}
+    are_spread = len(others) > len({name for name, _ in others})
+    if are_spread or not flows.keys() <= kinds.keys():
+        flows = {}  # the threads that send and receive serve all jobs
+    network = {device: cores.get(NETWORK, 0.0) for device, cores in kinds.items()}
+    return Present(
+        {task.name: devices[task.id] for task in tasks},
+        {device: Usage(shares[device], kinds[device]) for device in loads},
+        java_itself(kinds.values()) if kinds else None,
+        network_loads(network, flows, {device for device in loads if shares[device].is_full}),
+        interval.cluster.cores_beside(job),
+    )
+
+
+def _doubts(
+    windows: JobWindows, interval: JobInterval, cpu: Mapping[str, TaskCpu], *, is_python: bool
+) -> Iterator[str]:
+    """Sentences on what was not measured, or not where it belongs."""
+    for task in windows.tasks:
+        ended = sum(subtask.has_ended for subtask, _ in interval.subtasks.get(task.id, ()))
+        number, expected = interval.activity[task.id].reporting, task.parallelism - ended
+        if 0 < number < expected:
+            yield Remedy(
+                f"rate and ipt of {task.name}: wrong, because Flink reports the metrics of only "
+                f"{number} of {expected} subtasks; check whether the JobManager reaches "
+                "metrics.internal.query-service.port of all TaskManagers"
+            )
+    for task in windows.tasks:
+        if (source := cpu[task.id].source) not in PER_THREAD:
+            yield f"ipt of {task.name}: {source}"
+    yield from map(Remedy, (*windows.reporters.doubts, *windows.dumps.doubts))
+    if read := [task.name for task in windows.tasks if task.has_ended]:
+        yield f"rate and ipt of {listed(read)}: counted as 0, because all input has been read"
+    yield from _doubts_on_operators(windows, interval)
+    cluster = interval.cluster
+    near = cluster.loads.keys() | cluster.estimated.keys()
+    far = {subtask.job for subtask in cluster.subtasks if subtask.device not in near}
+    for other in sorted(far - {windows.job}):
+        yield (
+            f"CPU of job {shown(other)} beside this one: counted as 0, because threads of its "
+            "TaskManagers cannot be read here"
+        )
+    if is_python:
+        yield UNMEASURED_PYTHON
+    full = [
+        device
+        for device, cores in cluster.kinds.items()
+        if cores.get(GARBAGE, 0.0) > cores.get(TASKS, math.inf)
+    ]
+    if full:
+        yield Remedy(
+            f"on {listed(sorted(full))}, garbage collection takes more CPU than the tasks: the "
+            "heap is nearly full; raise taskmanager.memory.process.size"
+        )
+
+
+def _doubts_on_operators(windows: JobWindows, interval: JobInterval) -> Iterator[str]:
+    """Doubts about operators that share a name, or that read nothing."""
+    if unsure := [name for task in windows.tasks for name in task.unsure]:
+        yield Remedy(
+            f"{listed(unsure)}: operators of the same name cannot be distinguished, so a placement "
+            "may swap them; name() in the program gives each a name of its own"
+        )
+    silent = [
+        task.name
+        for task in windows.tasks
+        if not (task.has_ended or task.operators[0].endswith(COMMITTERS))
+        and interval.activity[task.id].rates.get("numRecordsIn") == 0
+        and task.id not in windows.generated
+    ]
+    if silent:
+        yield Remedy(
+            f"{listed(silent)}: read nothing while it was measured, so its costs per tuple are "
+            "unknown and count as 0; where windows fire rarely, measure for longer (seconds in "
+            "--settings)"
+        )

@@ -1,0 +1,287 @@
+"""The interruption of a job that is moved, as its sources show it: predicted and measured.
+
+It lasts from the last tuple before the savepoint to the first second at 90 % of the rate after:
+
+    stop     the savepoint waits for what is queued, as a checkpoint does: as long as the last one,
+             or until the queues are drained
+    submit   the main method runs, and the JobManager begins the new job
+    start    slots, classes, restored state: as long as the job's own start took
+    warm up  the sources run already, while Java loads and compiles the code of the job anew
+
+Flink does not report the warm-up. It is work, so it takes longest on the slowest TaskManagers, and
+on *cold* ones: those that have never run the job. The prediction is an interval.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from threading import Event, Thread
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from streamplace.display.report import duration
+from streamplace.flink.measure.sampling import sent_by
+from streamplace.flink.move.savepoints import latest
+from streamplace.flink.rest.answers import Job
+from streamplace.flink.rest.client import RUNNING, FlinkError, Rest, job_path
+from streamplace.flink.rest.plan import plan_of, read_plan, sources_of
+
+INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
+OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
+"""Bytes in the queues before and behind a subtask."""
+READ = "numBytesInPerSecond"
+LAUNCH_SECONDS = 1.0
+"""Time for a submission, half a second to three by its classes, and least time for the start of a
+job (measured)."""
+COLD_CPU, WARM_CPU = (1.1, 2.8, 10.0), (0.0, 0.8, 3.7)
+"""Least, usual and most core seconds to warm up a TaskManager that is cold, and one that is not.
+
+Measured in 53 first and 48 later moves of jobs (docs/assets/against-flink.jsonl), as what is left
+of interruptions besides two seconds: half of the first ones are within a factor of 1.4 of the usual
+one, and of the later ones within 1.6; one in ten later ones took more than the most. On a slower
+computer (against-flink-again.jsonl), half of fifteen first ones were within a factor of 1.9, and
+one of them took more than the most.
+"""
+AGAIN = (0.1, 0.55, 2.4)
+"""Least, usual and most of the interruption by the last move, for the next one of the same job.
+
+What is loaded and compiled stays. Measured in 51 later moves of 15 jobs in the same file: nine of
+ten lie between, and half within a factor of 1.5 of the usual one, chosen on the other jobs.
+"""
+REDEPLOYED, REDEPLOYED_CPU, REDEPLOYED_RANGE = 20.0, 10.0, (0.7, 1.0, 1.8)
+"""Usual seconds from the savepoint of a job until it runs, if its whole cluster is started again
+(JobManager, main method, TaskManagers), and the core seconds of a TaskManager that come on top;
+the least and the most, in parts of both.
+
+Measured on Kubernetes (docs/assets/plans-on-pods.jsonl): 79 to 94 on TaskManagers of 0.2 cores, 58
+to 69 on 0.3 and 47 to 73 on 0.4; on a computer that was half as fast again, 23 and 26 on one core,
+and 53 while it was busy.
+"""
+RECOVERED, LEAST_INTERVAL = 0.9, 1.0
+"""Share of its rate from which a job counts as recovered, in intervals of so many seconds."""
+Sent = tuple[float, float]
+"""Seconds since all of a job ran, and tuples that its sources have sent since they began."""
+
+
+class Interruption(NamedTuple):
+    """Interval of the seconds for which a move interrupts a job."""
+
+    low: float
+    value: float
+    high: float
+
+    def __str__(self) -> str:
+        """Format the interval.
+
+        >>> str(Interruption(5.0, 9.0, 20.0))
+        '9 s (5 to 20 s)'
+        """
+        return f"{self.value:.0f} s ({self.low:.0f} to {duration(round(self.high))})"
+
+
+class Interruptions(NamedTuple):
+    """What interruptions by moves of a job are predicted from."""
+
+    stop: float  # seconds until its savepoint is written
+    start: float  # seconds that its own start took
+    is_redeployed: bool = False  # whether each move starts its whole cluster again
+
+    def on(
+        self, warm: Sequence[float], cold: Sequence[float] = (), last: float | None = None
+    ) -> Interruption:
+        """Predict the interruption by a move to TaskManagers of so many cores each.
+
+        If all are warm, the start may be quicker than the job's own, which loaded its classes; what
+        the ``last`` move of the job took then says more.
+
+        >>> str(Interruptions(1.0, 2.0).on([0.3], [0.1])), str(Interruptions(1.0, 2.0).on([2.0]))
+        ('32 s (15 to 1 min 44 s)', '4 s (3 to 8 s)')
+        >>> str(Interruptions(1.0, 2.0).on([2.0], last=20.0))
+        '11 s (2 to 48 s)'
+        >>> str(Interruptions(1.0, 2.0, is_redeployed=True).on([0.5]))
+        '41 s (29 to 1 min 13 s)'
+        """
+        if self.is_redeployed:
+            usual = REDEPLOYED + REDEPLOYED_CPU / min([1.0, *warm, *cold])
+            return Interruption(*(self.stop + share * usual for share in REDEPLOYED_RANGE))
+        if last and not cold:
+            least = self.stop + LAUNCH_SECONDS
+            return Interruption(*(max(least, share * last) for share in AGAIN))
+        own = LAUNCH_SECONDS + max(LAUNCH_SECONDS, self.start)
+        start = own if cold else 2 * LAUNCH_SECONDS
+        kinds = [(cpu, cores) for cpu, cores in ((WARM_CPU, warm), (COLD_CPU, cold)) if cores]
+        low, value, high = (
+            max((cpu[end] / min(1.0, *cores) for cpu, cores in kinds), default=0.0)
+            for end in range(3)
+        )
+        return Interruption(
+            self.stop + start + low, self.stop + start + value, self.stop + own + high
+        )
+
+
+def expected_interruptions(rest: Rest, job: str, *, is_redeployed: bool = False) -> Interruptions:
+    """Read what the interruption of a running job by a move is predicted from."""
+    stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job))
+    return Interruptions(stop, started_seconds(rest, job), is_redeployed)
+
+
+def interruption_of(rest: Rest, old: str, new: str) -> float | None:
+    """Seconds from the savepoint of a job to the moment when all of its successor ran.
+
+    None if Flink does not report them. The answers of its REST interface may arrive much later, so
+    the time that the command waits is no measure.
+    """
+    with suppress(FlinkError):
+        began = latest(rest, old).get("savepoint", {}).get("trigger_timestamp", 0)
+        ended = _ran(_times(rest, new))
+        if 0 < began <= ended:
+            return (ended - began) / 1000
+    return None
+
+
+class SentReadings:
+    """Reads what the sources of a moved job have sent, in the background while a block runs."""
+
+    def __init__(self, rest: Rest, job: str) -> None:
+        self._rest, self._job, self._ends = rest.patient(0.0, lambda _: None), job, Event()
+        self._thread = Thread(target=self._read, daemon=True)
+        self.readings: list[Sent] = []
+        """Empty if Flink reports none."""
+
+    def __enter__(self) -> "SentReadings":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        """Read until the block ends: Flink answers with what it last fetched, and counts anew."""
+        ran, before = 0.0, None
+        while not self._ends.wait(LEAST_INTERVAL / 2):
+            with suppress(FlinkError):
+                ran = ran or _ran(_times(self._rest, self._job))
+                document = self._rest.job(self._job)
+                sent = _sent(self._rest, self._job, document)
+                if ran and sent is not None and before is not None and sent != before:
+                    self.readings.append(((document.get("now", 0.0) - ran) / 1000, sent))
+                before = sent
+
+
+def warm_up_seconds(readings: Iterable[Sent], rate: float) -> float:
+    """Seconds from the moment when all of a job ran until its sources had 90 % of their rate.
+
+    That was after the last interval between two readings, of a second or more, in which they sent
+    less, before the first with more; within an interval, their rate is taken to rise evenly.
+
+    >>> warm_up_seconds([(1.0, 10.0), (2.0, 60.0), (3.0, 155.0), (4.0, 255.0)], 100.0)
+    1.9
+    >>> warm_up_seconds([(10.0, 600.0), (20.0, 1600.0)], 100.0), warm_up_seconds([], 100.0)
+    (7.2, 0.0)
+    """
+    began, before, recovered = 0.0, 0.0, 0.0
+    for now, sent in readings:
+        if now - began < LEAST_INTERVAL:
+            continue
+        lacking = (now - began) - (sent - before) / rate if rate > 0 else 0.0
+        if lacking <= (1 - RECOVERED) * (now - began):
+            break
+        recovered = began + min(now - began, 2 * RECOVERED * lacking)
+        began, before = now, sent
+    return recovered
+
+
+def started_seconds(rest: Rest, job: str) -> float:
+    """Seconds from the deployment of the first subtask of a job until all ran; 0 if unknown."""
+    with suppress(FlinkError):
+        times = _times(rest, job)
+        deployed = [row["DEPLOYING"] for row in times if row.get("DEPLOYING")]
+        if deployed:
+            return max(0.0, _ran(times) - min(deployed)) / 1000
+    return 0.0
+
+
+def last_checkpoint_seconds(rest: Rest, job: str, *more: str) -> float:
+    """Duration of the last checkpoint of a job in seconds; 0 if there is none.
+
+    ``more``: what else counts if it took longer, such as ``savepoint``.
+    """
+    rows = latest(rest, job)
+    times = (rows.get(kind, {}).get("end_to_end_duration", 0) for kind in ("completed", *more))
+    return max(times) / 1000
+
+
+def _times(rest: Rest, job: str) -> list[Mapping[str, float]]:
+    """State → time in ms at which it began, of each subtask of a job."""
+    paths = (job_path(job, "vertices", v["id"], "subtasktimes") for v in rest.job(job)["vertices"])
+    return [row["timestamps"] for path in paths for row in rest.get(path)["subtasks"]]
+
+
+def _ran(times: Iterable[Mapping[str, float]]) -> float:
+    """Time at which the last subtask began to run, in ms; 0 if unknown."""
+    return max((row.get(RUNNING, 0.0) for row in times), default=0.0)
+
+
+def _sent(rest: Rest, job: str, document: Job) -> float | None:
+    """Tuples that the sources of a job have sent since they began; None if Flink reports none."""
+    total = 0.0
+    _, tasks, edges = plan_of(document)
+    for source in sources_of(tasks, edges):
+        sums = _metrics(rest, _path(job, source.id), [sent_by(source.operators[0])])
+        if not sums:
+            return None
+        total += sum(sums.values())
+    return total
+
+
+def _path(job: str, vertex: str) -> str:
+    return job_path(job, "vertices", vertex, "subtasks", "metrics")
+
+
+def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") -> dict[str, float]:
+    """Metrics of a task by name, combined over its subtasks, as far as Flink reports numbers."""
+    if not names:
+        return {}
+    query = ",".join(quote(name, safe="") for name in names)
+    rows: list[dict[str, Any]] = rest.get(f"{path}?agg={how}&get={query}")
+    return {row["id"]: row[how] for row in rows if isinstance(row.get(how), int | float)}
+
+
+def draining_seconds(rest: Rest, job: str) -> float:
+    """Seconds until what is queued now is processed, along the slowest path; 0 if unknown.
+
+    Queues between two tasks hold what the fullest subtask has; other subtasks wait for it. What p
+    senders have is divided among q readers, so each of these reads p/q of one sender's queue. Flink
+    does not report which of its outputs a queue is for; it is divided as its readers read bytes.
+    """
+    with suppress(FlinkError):
+        _, tasks, edges = read_plan(rest, job)
+        waiting: dict[str, float] = {}
+        queues = {task.id: _largest(rest, job, task.id) for task in tasks}
+        number = {task.id: task.parallelism for task in tasks}
+        read = {task: row.get(READ, 0.0) * number[task] for task, row in queues.items()}
+        sent_on = {task: sum(read[e.target] for e in edges if e.source == task) for task in number}
+        for task in tasks:
+            senders = [edge.source for edge in edges if edge.target == task.id]
+            sent = sum(
+                queues[sender].get(OUTPUT, 0.0) * number[sender] * read[task.id] / sent_on[sender]
+                for sender in senders
+                if sent_on[sender] > 0
+            )
+            queued = queues[task.id].get(INPUT, 0.0) + sent / task.parallelism
+            rate = queues[task.id].get(READ, 0.0)
+            own = queued / rate if rate > 0 else 0.0
+            # Flink lists tasks after those that they read.
+            waiting[task.id] = own + max(
+                (waiting.get(sender, 0.0) for sender in senders), default=0.0
+            )
+        return max(waiting.values(), default=0.0)
+    return 0.0
+
+
+def _largest(rest: Rest, job: str, vertex: str) -> dict[str, float]:
+    """Largest bytes in queues, and mean bytes/s read, of the subtasks of a task."""
+    path = _path(job, vertex)
+    names = {row["id"] for row in rest.get(path)}
+    queues = [name for name in (INPUT, OUTPUT) if name in names]
+    return _metrics(rest, path, queues, "max") | _metrics(rest, path, {READ} & names, "avg")

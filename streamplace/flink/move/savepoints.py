@@ -1,0 +1,359 @@
+"""Saved state: stop a job with a savepoint, find what can be continued from, and who does already.
+
+Flink lists the checkpoints and savepoints of the jobs that it knows. It lets any number of jobs
+start from one savepoint, and each of them would write its own output. What another user has ended
+is not started again.
+"""
+
+import re
+import secrets
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
+from typing import Any, NamedTuple
+
+from streamplace.flink.move.decision_table import Stop
+from streamplace.flink.move.journal import unfinished
+from streamplace.flink.rest.answers import (
+    LONGEST,
+    CheckpointAnswer,
+    CheckpointSettings,
+    root_cause,
+)
+from streamplace.flink.rest.client import (
+    ANSWER_SECONDS,
+    ENDED,
+    FINISHED,
+    FlinkError,
+    NoAnswer,
+    Refusal,
+    Rest,
+    chain_of,
+    chosen_id,
+    job_path,
+    turns,
+)
+from streamplace.model.defaults import SAVEPOINT_SECONDS
+from streamplace.model.message_text import quoted, shown
+
+STOPPING = "SYNC_SAVEPOINT"
+"""Type of the savepoint with which a job is stopped."""
+START_STATES = ("INITIALIZING", "CREATED")
+RETAINED, IF_FAILED = "retain_on_cancellation", "delete_on_cancellation"
+NOT_RETAINED = "no_externalized_checkpoints"
+"""Flink's words for when the checkpoints of a job that has ended are kept."""
+LEFT_NOTHING = "left no checkpoint or savepoint; submit it again"
+_MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
+_URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
+
+
+class EndedByOthers(FlinkError):
+    """Another user has cancelled or stopped a job, so it is not started again."""
+
+
+class CopyRuns(FlinkError):
+    """A job already continues from that state, so nothing was started."""
+
+
+class CheckpointTotals(NamedTuple):
+    """Numbers of completed and failed checkpoints of a job."""
+
+    completed: int
+    failed: int
+
+
+@contextmanager
+def suppress_missing() -> Iterator[None]:
+    """Leave the block if Flink refuses what it asks for as missing.
+
+    An error within Flink does not mean that something is missing, and raises NoAnswer.
+    """
+    try:
+        yield
+    except Refusal as error:
+        if error.status >= 500:
+            raise NoAnswer(str(error)) from None
+
+
+def stop(rest: Rest, job: str, folder: str | None) -> str:
+    """Stop a job with a savepoint and return its path.
+
+    All machines of the cluster must be able to write to the folder; None stands for the cluster's
+    own. Requests that Flink does not answer are repeated. Raises FlinkError when the savepoint
+    fails; the job continues to run.
+    """
+    patient, trigger = rest.patient(SAVEPOINT_SECONDS, rest.tell), secrets.token_hex(16)
+    request = begin_stop(patient, job, folder, trigger)
+    path = _saved_at(patient, job, request, SAVEPOINT_SECONDS)
+    with suppress(FlinkError):  # the cluster of an application ends with its job
+        rest.wait(job, ENDED)
+        rest.wait_released()
+    return path
+
+
+def begin_stop(
+    rest: Rest, job: str, folder: str | None, trigger: str, *, native: bool = False
+) -> str:
+    """Request that a job be stopped with a savepoint; return the id of the request, its trigger.
+
+    The trigger is chosen in advance so that the request can be repeated.
+    """
+    request: dict[str, object] = {"drain": False, "triggerId": trigger}
+    request["formatType"] = "NATIVE" if native else "CANONICAL"
+    if folder is not None:
+        request["targetDirectory"] = folder
+    answer = rest.post(job_path(job, "stop"), request, ANSWER_SECONDS)
+    return str(answer["request-id"])
+
+
+def stop_of(rest: Rest, job: str, request: str) -> tuple[Stop, str]:
+    """What became of a request that stops a job: with the path of its savepoint, or its failure."""
+    with suppress_missing():
+        answer = rest.get(job_path(job, "savepoints", request))
+        if answer["status"]["id"] != "COMPLETED":
+            return Stop.UNDER_WAY, ""
+        operation = answer.get("operation") or {}
+        if "location" in operation:
+            return Stop.SAVED, str(operation["location"])
+        cause = operation.get("failure-cause") or {}
+        return Stop.FAILED, root_cause(cause.get("stack-trace", ""))
+    return Stop.UNKNOWN, ""
+
+
+def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:
+    """Wait until a job has been stopped by a request, and return the path of its savepoint.
+
+    Raises NoAnswer when it is not complete within ``seconds``; Flink goes on with it. Raises
+    Refusal when Flink does not know the request. Raises FlinkError when the job cannot be saved.
+    """
+    path = _saved_at(rest, job, request, seconds)
+    rest.wait(job, ENDED)
+    return path
+
+
+def _saved_at(rest: Rest, job: str, request: str, seconds: float) -> str:
+    for _ in turns(seconds):
+        stop, text = stop_of(rest, job, request)
+        if stop is Stop.UNKNOWN:
+            raise Refusal(f"Flink does not know any more that job {job} was asked to stop")
+        if stop is Stop.FAILED:
+            raise FlinkError(f"job {job} cannot be saved: {text}")
+        if stop is Stop.SAVED:
+            return text
+    raise NoAnswer(
+        f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes on with it"
+    )
+
+
+def _checkpoints_of(rest: Rest, job: str, *more: str) -> Any:
+    """Flink's answer on the checkpoints of a job; empty if it takes none."""
+    with suppress_missing():
+        return rest.get(job_path(job, "checkpoints", *more))
+    return {}
+
+
+def latest(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer]:
+    """Last ``completed`` checkpoint and ``savepoint`` of a job, and what was ``restored``."""
+    rows = _checkpoints_of(rest, job).get("latest") or {}
+    return {kind: row for kind, row in rows.items() if row is not None}
+
+
+def checkpoint_totals(rest: Rest, job: str) -> CheckpointTotals:
+    """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
+    counts = _checkpoints_of(rest, job).get("counts", {})
+    return CheckpointTotals(counts.get("completed", 0), counts.get("failed", 0))
+
+
+def _kept(rest: Rest, job: str, rows: Mapping[str, CheckpointAnswer]) -> str | None:
+    """Path of the last state of a job that outlives it, of its latest savepoint and checkpoint.
+
+    Flink also reports savepoints that were removed since, so the last checkpoint is preferred to a
+    savepoint with which the job was not stopped.
+    """
+    savepoint, checkpoint = rows.get("savepoint", {}), rows.get("completed", {})
+    last, other = path_of(savepoint), path_of(checkpoint)
+    is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
+    if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
+        return last
+    if other is not None and outlives(rest, job):
+        return other
+    return last if is_later else None
+
+
+def resumable(rest: Rest, job: str) -> str | None:
+    """Path from which a job can continue when it has ended; its initial one if it saved nothing."""
+    rows = latest(rest, job)
+    if rows.keys() & {"savepoint", "completed"}:
+        return _kept(rest, job, rows)
+    return path_of(rows.get("restored", {}))
+
+
+def last_kept(rest: Rest, job: str) -> str | None:
+    """Path of the last state of a job that outlives it; None if there is none, or no such job."""
+    with suppress(Refusal):
+        return _kept(rest, job, latest(rest, job))
+    return None
+
+
+def state_clause(rest: Rest, job: str) -> str:
+    """Clause on the remaining state of a job that has ended; empty if there is none."""
+    path = last_kept(rest, job)
+    return "" if path is None else f"; its state is in {shown(path, LONGEST)}"
+
+
+def stopped_with(rest: Rest, job: str) -> str | None:
+    """Path of the savepoint with which a job was stopped; None if it was not stopped."""
+    row = latest(rest, job).get("savepoint", {})
+    return path_of(row) if row.get("checkpoint_type") == STOPPING else None
+
+
+def checkpoint_settings(rest: Rest, job: str) -> CheckpointSettings | None:
+    """Checkpointing settings of a job; None if it takes no checkpoints."""
+    return _checkpoints_of(rest, job, "config") or None
+
+
+def retention_of(settings: CheckpointSettings) -> str:
+    """When the checkpoints of a job are kept, in Flink's words."""
+    answer = settings["externalization"]
+    if not answer["enabled"]:
+        return NOT_RETAINED
+    return IF_FAILED if answer["delete_on_cancellation"] else RETAINED
+
+
+def outlives(rest: Rest, job: str) -> bool:
+    """Whether the checkpoints of a job are retained: as it has failed, or if it is cancelled."""
+    if (settings := checkpoint_settings(rest, job)) is None:
+        return False
+    retention = retention_of(settings)
+    return retention == RETAINED or (retention == IF_FAILED and rest.job(job)["state"] == "FAILED")
+
+
+def path_of(row: CheckpointAnswer) -> str | None:
+    """Path of a checkpoint, if it is in a file."""
+    path = row.get("external_path")
+    return path if path and not path.startswith("<") else None
+
+
+def refuse_ended(rest: Rest, job: str) -> None:
+    """Raise EndedByOthers if another user has cancelled a job, or stopped it with a savepoint."""
+    state = rest.state(job)
+    if is_cancelled := state in ("CANCELLING", "CANCELED"):  # Flink itself never cancels a job
+        rest.wait(job, ENDED)
+    elif state != FINISHED or stopped_with(rest, job) is None:
+        return
+    raise EndedByOthers(
+        f"job {job} was {'cancelled' if is_cancelled else 'stopped'} by another user, and is not "
+        f"started again{state_clause(rest, job)}"
+    )
+
+
+def refuse_moved(path: str) -> None:
+    """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move."""
+    for journal in unfinished():
+        if _is_of(path, chain_of(journal.job)) or same_place(path, journal.savepoint):
+            raise CopyRuns(
+                f"{shown(path, LONGEST)} belongs to a move of job {journal.job} that has not "
+                f"finished; nothing was started. Finish the move with: {journal.resume_by}"
+            )
+
+
+def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = "") -> None:
+    """Raise CopyRuns if a job that has not ended continues from a savepoint or checkpoint.
+
+    It was started from that, or has taken it.
+
+    Where the state is that of a moved job, ``chain`` is this job with its successors, and ``name``
+    is their name. Then others that no move has started are refused, too, if they were started from
+
+    - any state of the chain, after its first job had ended: one that began from an earlier
+      savepoint while that ran is a job of its own;
+    - a state that Flink no longer reports, since they have restarted from a checkpoint of their
+      own: they have the name of the chain, and began after its first job had ended.
+
+    If the cluster has forgotten the first job, every other one counts as begun later.
+    """
+    states, taken_by = rest.jobs(), maker(path)
+    ended = _moment(rest, chain[0], ENDED) if chain and chain[0] in states else None
+    for other, state in states.items():
+        if state in ENDED or other in chain:
+            continue
+        if other == taken_by:
+            raise _copy(other, state, f"has taken the checkpoint {shown(path, LONGEST)}")
+        restored = path_of(latest(rest, other).get("restored", {}))
+        if same_place(path, restored):
+            raise _copy(other, state, f"continues from {shown(path, LONGEST)} already")
+        is_of_chain = restored is not None and _is_of(restored, chain)
+        is_hidden = maker(restored or "") == other or (ended is None and restored is None)
+        if not is_of_chain and not (chain and is_hidden and rest.job(other)["name"] == name):
+            continue
+        if ended is not None and 0 < _moment(rest, other, START_STATES) < ended:
+            continue
+        if is_of_chain:
+            raise _copy(other, state, f"continues from {shown(restored or '', LONGEST)} already")
+        same = f"has the same name {quoted(name)}, was started meanwhile"
+        raise _copy(other, state, f"{same}, and may continue from {shown(path, LONGEST)}")
+
+
+def _copy(job: str, state: str, why: str) -> CopyRuns:
+    return CopyRuns(
+        f"job {job} ({state}) {why}; nothing was started. Cancel that job first if another one "
+        "shall take its place"
+    )
+
+
+def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
+    """Time at which a job entered one of these states, in ms; 0 if Flink does not report it."""
+    timestamps = rest.job(job).get("timestamps", {})
+    return max((timestamps.get(state, 0.0) for state in states), default=0.0)
+
+
+def free_ids(rest: Rest, path: str) -> Iterator[str]:
+    """Ids for the next job from a savepoint, in order, the same for all commands that start one.
+
+    Flink accepts every id once, so one of two simultaneous commands is refused. It does not list
+    jobs that ended long ago, whose ids it refuses, too.
+    """
+    states, (scheme, host, plain) = rest.jobs(), _parts(path)
+    place = f"{'' if scheme == 'file' else scheme}:{host}{plain}"
+    ids = (chosen_id(f"start {number} from {place}") for number in count())
+    return (job for job in ids if states.get(job) not in ENDED)
+
+
+def maker(path: str) -> str:
+    """Id of the job that took a checkpoint, or the first digits of the id in a savepoint's name.
+
+    >>> maker("s3://b/0123456789abcdef0123456789abcdef/chk-7"), maker("/s/savepoint-012345-6789ab")
+    ('0123456789abcdef0123456789abcdef', '012345')
+    """
+    match = _MAKER.search(path)
+    return "" if match is None else match[1] or match[2]
+
+
+def _is_of(path: str, chain: Collection[str]) -> bool:
+    """Whether the savepoint or checkpoint at a path belongs to one of these jobs."""
+    made_by = maker(path)
+    return bool(made_by) and any(job.startswith(made_by) for job in chain)
+
+
+def same_place(path: str, other: str | None) -> bool:
+    """Whether two paths or URIs may refer to the same savepoint.
+
+    A scheme or a host that one of them lacks may be the default of the cluster.
+
+    >>> same_place("file:///s/savepoint-1", "/s/savepoint-1/"), same_place("s3://b/x", "s3://c/x")
+    (True, False)
+    >>> same_place("hdfs:///s/savepoint-1", "hdfs://name:8020/s/savepoint-1")
+    True
+    """
+    if other is None:
+        return False
+    *place, plain = _parts(path)
+    *other_place, other_plain = _parts(other)
+    pairs = zip(place, other_place, strict=True)
+    return plain == other_plain and all(a == b or "" in (a, b) for a, b in pairs)
+
+
+def _parts(path: str) -> tuple[str, str, str]:
+    """Scheme, host and path of a path or URI; the path has no duplicate slashes."""
+    scheme, host, plain = _URI.findall(path)[0]
+    return scheme, host, re.sub("/+", "/", plain).rstrip("/")

@@ -1,0 +1,143 @@
+"""Settling: whether a job that was just started runs as well as before.
+
+Afterwards its rate is compared with what was predicted for its placement.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from streamplace.flink.ledger import note_in_ledger
+from streamplace.flink.measure.source_lag import SourceFlow, source_flow
+from streamplace.flink.move.interruption import draining_seconds
+from streamplace.flink.move.running_settings import PERIODIC_LIMIT_MS
+from streamplace.flink.move.savepoints import (
+    checkpoint_settings,
+    checkpoint_totals,
+    state_clause,
+)
+from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.rest.client import ENDED, FINISHED, FlinkError, NoAnswer, Rest, turns
+from streamplace.io.placements import Prediction
+from streamplace.model.units import digits
+
+
+def settle(
+    rest: Rest,
+    job: str,
+    settings: MoveSettings,
+    before: SourceFlow | None,
+    checkpoint_seconds: float = 0.0,
+) -> None:
+    """Check a running job until it has settled.
+
+    Raises FlinkError when it stops running, completes no checkpoint that was due, or is slower than
+    before.
+    """
+    failed = checkpoint_totals(rest, job).failed
+    for _ in turns(settings.settle):
+        if _has_finished(rest, job):
+            return
+    try:
+        _check_checkpoint(rest, job, settings.settle, checkpoint_seconds, failed)
+        check_rate(rest, job, settings, before)
+    except NoAnswer:
+        raise
+    except FlinkError:
+        if not _has_finished(rest, job):
+            raise
+    _has_finished(rest, job)  # its rate is unknown if it has failed while that was measured
+
+
+def _has_finished(rest: Rest, job: str) -> bool:
+    """Whether a job has finished by itself; raise FlinkError if it does not run, or restarted."""
+    document = rest.job(job)
+    if document["state"] == FINISHED:
+        return True
+    if document["state"] != "RUNNING" or document.get("timestamps", {}).get("RESTARTING"):
+        raise FlinkError(f"job {job} is {document['state']} after its start: {rest.failure(job)}")
+    return False
+
+
+def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow | None) -> None:
+    """Raise FlinkError if a job is slower than before, beyond what the settings allow.
+
+    A job that keeps up may be slower if it was held back before, because its backlog is gone, or if
+    its sources report their lag, because less arrives then. Sources that were silent may stay so.
+    """
+    if not settings.compares_rates or before is None or not before.rate:
+        return
+    flow = source_flow(rest, job)
+    if flow is None or before.sources.keys() - flow.sources.keys():  # a source has ended since
+        return
+    silent = {name for name, source in before.sources.items() if not source.rate}
+    others = [source.keeps_up for name, source in flow.sources.items() if name not in silent]
+    keeps_up = flow.keeps_up or (bool(others) and all(others) and not flow.is_limited)
+    if keeps_up and (before.is_limited or flow.pending is not None):
+        return
+    if flow.misses(before, settings.least_rate):
+        raise FlinkError(
+            f"job {job} reads {digits(flow.rate)} tuples/s, {flow.rate / before.rate:.0%} of the "
+            f"{before.rate:.4g} before it was moved (at least {settings.least_rate:.0%} required)"
+        )
+
+
+def _check_checkpoint(
+    rest: Rest, job: str, seconds: float, usual_seconds: float, failed_before: int
+) -> None:
+    """Raise FlinkError if none has completed, and one has failed meanwhile or was due.
+
+    One is due if twice the interval and its duration have passed: the usual duration, or that for
+    which the queues of the job delay it.
+    """
+    if (settings := checkpoint_settings(rest, job)) is None:
+        return
+    # Flink takes no checkpoint within the least pause, not even after the start
+    interval = max(settings.get("interval", PERIODIC_LIMIT_MS), settings.get("min_pause", 0)) / 1000
+    counts = checkpoint_totals(rest, job)
+    if counts.completed:
+        return
+    failed = counts.failed - failed_before
+    if failed > 0:
+        raise FlinkError(
+            f"job {job} has completed no checkpoint {seconds:g} s after its start ({failed} failed)"
+        )
+    if 2 * interval > seconds:
+        return
+    duration = max(usual_seconds, draining_seconds(rest, job))
+    if 2 * (interval + duration) <= seconds:
+        raise FlinkError(
+            f"job {job} has completed no checkpoint {seconds:g} s after its start, though one was "
+            f"due every {interval:g} s" + (f" and takes {duration:.2g} s" if duration else "")
+        )
+
+
+def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], None]) -> None:
+    """Measure a moved job, and report and record its rate with what was predicted.
+
+    If it is held back below the lower end of the prediction, the message advises to plan it again.
+    Raises FlinkError when the job has failed or was cancelled since the move.
+    """
+    flow = None
+    try:
+        flow = source_flow(rest, job)
+    except FlinkError as error:
+        tell(f"note: the rate of the moved job is not measured: {error}")
+    if flow is None:
+        state = None
+        with suppress(FlinkError):  # Flink does not answer, or has forgotten the job
+            state = rest.state(job)
+        if state in ENDED and state != FINISHED:
+            raise FlinkError(
+                f"job {job} was moved, and is {state} since: {rest.failure(job)}"
+                f"{state_clause(rest, job)}"
+            )
+    if flow is None or flow.rate <= 0:
+        return
+    carries = predicted.carries
+    tell(f"there: {digits(flow.rate)} tuples/s (measured); the placement should carry {carries}")
+    note_in_ledger("flink move --placement", predicted, flow.rate, flow.is_limited, tell)
+    if flow.is_limited and flow.rate + flow.error < carries.low:
+        tell(
+            "its sources are held back at less than was predicted; 'streamplace flink advise' "
+            "measures it there, scales its costs by that, and plans it again"
+        )

@@ -1,0 +1,621 @@
+"""The transaction of a move: in the end one copy of the job runs, or a message says what to do.
+
+The first Ctrl-C takes the job back to where it ran; the second one leaves the move for --resume.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from streamplace.errors import StreamplaceError
+from streamplace.flink.layout import Layout
+from streamplace.flink.measure.source_lag import SourceFlow
+from streamplace.flink.move.decision_table import (
+    ENDS,
+    HARMLESS,
+    LEFT,
+    Copy,
+    JobState,
+    MoveObservation,
+    Step,
+    StepOutcome,
+    Stop,
+    decide,
+)
+from streamplace.flink.move.interruption import interruption_of, last_checkpoint_seconds
+from streamplace.flink.move.journal import (
+    Journal,
+    MoveClaim,
+    MoveUnderWay,
+    is_local,
+    last_path,
+)
+from streamplace.flink.move.savepoints import (
+    LEFT_NOTHING,
+    CopyRuns,
+    EndedByOthers,
+    begin_stop,
+    checkpoint_totals,
+    last_kept,
+    refuse_copy,
+    refuse_ended,
+    resumable,
+    state_clause,
+    stop_of,
+    stopped_at,
+    stopped_with,
+)
+from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import settle
+from streamplace.flink.pin.apply import StillStarting, refuse_lost, wait_started
+from streamplace.flink.pin.verify import check_placed
+from streamplace.flink.program.program import Program, Savepoint
+from streamplace.flink.program.submission import (
+    ClusterJar,
+    chain_states,
+    is_spent,
+    live_states,
+    submit,
+    withdraw,
+)
+from streamplace.flink.rest.answers import LONGEST
+from streamplace.flink.rest.client import (
+    EFFECT_SECONDS,
+    ENDED,
+    FINISHED,
+    RUNNING,
+    FlinkError,
+    NoAnswer,
+    Rest,
+    chain_of,
+    return_trigger,
+    turns,
+)
+from streamplace.flink.store import StoreError, TakenOver
+from streamplace.model.message_text import listed, shown
+
+LONG_AGO = timedelta(hours=1)
+"""Age of a move whose job is no longer just starting (judgement)."""
+MOST_STARTS = 2
+"""Starts in a process after which a JobManager that forgets its jobs is left to the user."""
+TWICE = "what it wrote since then may be written twice"
+
+
+class Undecided(FlinkError):
+    """What becomes of the job is not known, or it does not run: the move must be resumed."""
+
+    def __init__(self, clause: str, advice: str = "") -> None:
+        super().__init__(clause + advice)
+        self.clause = clause  # what is the case, without the advice for a command that ends now
+
+
+class StoppedByOthers(Undecided):
+    """Another user stopped the job before the move did, so it is only started on request."""
+
+
+class NotSaved(FlinkError):
+    """The job was asked to stop with a savepoint, which failed; it runs where it ran before."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkMoved:
+    """A job that was moved."""
+
+    job: str  # id of the job that runs now
+    # Seconds for which it was stopped, until all of it runs again; None if unknown.
+    interruption: float | None
+    # Savepoint or checkpoint that it was started from; None if it did not move.
+    savepoint: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Submission:
+    """Program and devices with which the job is submitted: the new ones, or the previous ones."""
+
+    program: Program
+    places: Layout
+
+
+def observe(rest: Rest, journal: Journal) -> MoveObservation:
+    """Observe the jobs of a move.
+
+    A state that does not follow from the answers of Flink is an error.
+    """
+    job, states = journal.job, chain_states(rest, journal.job)
+    last = next(reversed(states), "")
+    status = rest.state(last) if last else None
+    copy, state, stop, path = Copy.NONE, JobState.GONE, Stop.UNKNOWN, journal.savepoint
+    if status is None:
+        path = last_path(journal)
+        path = None if path is not None and _may_have_run(journal, path) else path
+    else:
+        stopped = stopped_with(rest, last) if status == FINISHED else None
+        state = JobState.STOPPED if stopped else _STATES.get(status, JobState.CHANGING)
+        copy = Copy.of(last, job)
+        if copy is Copy.MOVED:
+            stop, text = stop_of(rest, job, journal.trigger)
+            if state is JobState.FAILED or (journal.cancels and state is JobState.CANCELED):
+                path = resumable(rest, job) or path
+            else:
+                path = path or (text if stop is Stop.SAVED else stopped)
+        elif copy is Copy.RETURNED:
+            path = last_kept(rest, last) or path or last_path(journal)
+    return MoveObservation(
+        Copy.of(journal.requested_job, job) if journal.requested_job else Copy.NONE,
+        journal.savepoint is not None,
+        journal.returns,
+        journal.cancels,
+        copy,
+        state,
+        stop,
+        path,
+        job=last,
+        status=status or "",
+    )
+
+
+_STATES = {s.name: s for s in JobState if s not in (JobState.GONE, JobState.STOPPED)}
+"""Flink's word for a state → state."""
+
+
+def _may_have_run(journal: Journal, path: str) -> bool:
+    """Whether a forgotten job may have run for long since its savepoint.
+
+    Then its checkpoints are newer, and not where this machine sees them.
+    """
+    was_started = journal.requested_job not in ("", journal.job)
+    is_old = datetime.now(UTC) - journal.began > LONG_AGO
+    is_first = path == journal.savepoint
+    return was_started and is_old and is_first and not is_local(journal.checkpoints)
+
+
+def has_to_go_on(rest: Rest, journal: Journal) -> bool:
+    """Whether a move has to be resumed: no copy of its job runs, or the one that does stops."""
+    try:
+        observation = observe(rest, journal)
+    except FlinkError:
+        return True
+    # As if its state had been awaited, so that a job that nothing has stopped counts as kept.
+    return decide(replace(observation, after=Step.STEADY)) not in HARMLESS
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A move that this process has claimed."""
+
+    rest: Rest  # a patient client
+    claim: MoveClaim
+    there: Submission  # to the new devices
+    back: Submission  # to the previous ones
+    # Uploads the jar of a submission, and removes it when the block ends.
+    upload: Callable[[Submission], AbstractContextManager[ClusterJar]]
+    tell: Callable[[str], None]
+    settings: MoveSettings
+    rate: SourceFlow | None  # output of its sources before the move, if known
+    # Whether lost devices are waited for; otherwise, a start on one of them fails at once.
+    awaits_lost: bool = True
+    # What this process did: its last step, with its outcome and error; why the job has to return.
+    _after: Step | None = field(default=None, init=False)
+    _outcome: StepOutcome = field(default=StepOutcome.DONE, init=False)
+    _error: StreamplaceError | None = field(default=None, init=False)
+    _reason: str = field(default="", init=False)
+    _interrupts: int = field(default=0, init=False)
+    _starts: int = field(default=0, init=False)
+    _used: set[str] = field(default_factory=set, init=False)  # ids that Flink does not take again
+    _jars: dict[Submission, tuple[ClusterJar, ExitStack]] = field(default_factory=dict, init=False)
+    _uploads: ExitStack = field(default_factory=ExitStack, init=False)
+
+    @property
+    def journal(self) -> Journal:
+        """Journal of the move."""
+        return self.claim.journal
+
+    def run(self) -> FlinkMoved:
+        """Carry the move out, or finish it, from whatever state it is in.
+
+        Raises the error of the end, and KeyboardInterrupt after an interrupt.
+        """
+        step = Step.LEFT  # after an interrupt while another one is handled
+        with self._uploads:
+            try:
+                step, end = self._until_end()
+            except KeyboardInterrupt:
+                end = KeyboardInterrupt()
+            finally:
+                self.claim.leave() if step in LEFT else self.claim.end()
+        if step is Step.LEFT:
+            self.tell(f"the move is not finished; finish it with: {self.journal.resume_by}")
+        if isinstance(end, FlinkMoved):
+            return end
+        if self._interrupts and step not in LEFT:
+            self.tell(str(end))
+            end = KeyboardInterrupt()
+        raise end
+
+    def _until_end(self) -> tuple[Step, FlinkMoved | BaseException]:
+        """Observe, decide and act until the end; return it with its result or error.
+
+        The method of a step or an end has its name.
+        """
+        while True:
+            step: Step | None = None
+            try:
+                observation = self._observed()
+                step = decide(observation)
+                act: Callable[[MoveObservation], Any] = getattr(self, f"_{step.name.lower()}")
+                result = act(observation)
+                if step in ENDS:
+                    return step, result
+                self._after, self._outcome, self._error = step, StepOutcome.DONE, None
+            except KeyboardInterrupt:
+                self._interrupts += 1
+                self._after, self._outcome, self._error = None, StepOutcome.DONE, None
+                self._reason = self._reason or "interrupted"
+            except TakenOver:
+                raise
+            except StreamplaceError as error:
+                self._after, self._error = step, error
+                is_answer = step is not None and step not in ENDS
+                self._outcome = outcome_of(error) if is_answer else StepOutcome.SILENT
+                if self._outcome is StepOutcome.SPENT:
+                    self._used.add(self.journal.requested_job)
+                if self._outcome in (StepOutcome.FAILED, StepOutcome.SPENT):
+                    self._reason = self._reason or str(error)
+
+    def _observed(self) -> MoveObservation:
+        """What decides on the next step; Flink is not asked if it does not."""
+        is_over = self._outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS)
+        observation = MoveObservation(Copy.MOVED if self.journal.requested_job else Copy.NONE)
+        if not is_over and self._interrupts < 2:
+            observation = observe(self.rest, self.journal)
+            if observation.last is Copy.NONE and self._starts >= MOST_STARTS:
+                raise FlinkError(f"the JobManager no longer knows job {self.journal.job}")
+        interrupts = min(self._interrupts, 2)
+        return replace(observation, after=self._after, outcome=self._outcome, interrupts=interrupts)
+
+    # Steps.
+
+    def _prepare(self, _: MoveObservation) -> None:
+        """Upload both jars while the job runs."""
+        for submission in (self.there, self.back):
+            self._jar(submission)
+
+    def _stop(self, _: MoveObservation) -> None:
+        journal = self.journal
+        self._save(requested_job=journal.job)
+        self.tell(f"stopping job {journal.job} with a savepoint")
+        self._ask_to_stop(journal.job, journal.trigger)
+
+    def _await_stop(self, _: MoveObservation) -> None:
+        path = self._stopped_at(self.journal.job, self.journal.trigger)
+        self.tell(f"its state is in {path}")
+        self._save(savepoint=path)
+
+    def _steady(self, _: MoveObservation) -> None:
+        """Wait until the moved job is in no passing state any more, or for a while."""
+        for limit, steady in ((EFFECT_SECONDS, ()), (self.settings.seconds, (RUNNING,))):
+            for _turn in turns(limit):
+                state = self.rest.state(self.journal.job)
+                if state is None or state in (*ENDED, *steady):
+                    break
+
+    def _cancel(self, observation: MoveObservation) -> None:
+        job = self.journal.job
+        self._save(requested_job=job)
+        if observation.status not in ENDED:
+            self.tell(f"cancelling job {job}")
+            self.rest.cancel(job)
+
+    def _start(self, observation: MoveObservation) -> None:
+        if observation.last is Copy.NONE:
+            job, path = self.journal.job, observation.path
+            self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
+        self._starts += 1
+        self._submit(self.journal.successor, self.there, str(observation.path))
+
+    def _settle(self, observation: MoveObservation) -> None:
+        """Wait until the successor runs as placed, and has settled."""
+        job = observation.job
+        self._await_started(job, self.there)
+        if check_placed(self.rest, job, self.there.places):
+            self.tell(f"job {job} runs; every subtask is where it is placed")
+        if self.there in self._jars:  # what befalls Flink meanwhile is noticed below
+            self._jars.pop(self.there)[1].close()
+        if self.settings.settle > 0:
+            self.tell(f"watching the job for {self.settings.settle:g} s")
+            # The first checkpoint may contain all of the state, as the savepoint does.
+            usual = last_checkpoint_seconds(self.rest, self.journal.job, "savepoint")
+            settle(self.rest, job, self.settings, self.rate, usual)
+
+    def _end(self, observation: MoveObservation) -> None:
+        """End the successor, or use up its id, so that the job can run elsewhere from its state."""
+        if observation.last is Copy.MOVED and observation.state is JobState.FAILED:
+            job, path = self.journal.job, observation.path
+            self.tell(f"note: job {job} has failed, and continues from {path}; {TWICE}")
+        if not self._reason:
+            self._reason = "the move failed"
+            if observation.state is JobState.FAILED and not self.journal.returns:
+                self._reason = f"job {observation.job} is FAILED: {self._failure(observation.job)}"
+        self._save(returns=True, savepoint=observation.path)
+        path = self._last_state(str(observation.path))
+        if path is not None:
+            self._save(savepoint=path)
+            self.tell(f"the move failed: {self._reason}")
+
+    def _return(self, observation: MoveObservation) -> None:
+        if observation.last is Copy.RETURNED:
+            job = observation.job
+            self.tell(f"job {job} is {observation.status}: {self._failure(job)}")
+        self._reason = self._reason or "the move failed"
+        chain = chain_of(self.journal.job)
+        later = chain[chain.index(observation.job) + 1 :] if observation.job in chain else chain
+        returns = (name for name in later if Copy.of(name, chain[0]) is Copy.RETURNED)
+        job = next(name for name in returns if name not in self._used)
+        self._save(returns=True)
+        self._submit(job, self.back, str(observation.path))
+
+    def _await_return(self, observation: MoveObservation) -> None:
+        self._reason = self._reason or "the move failed"
+        self._await_started(observation.job, self.back)
+
+    # What steps share.
+
+    def _jar(self, submission: Submission) -> ClusterJar:
+        """Jar of a submission; it is uploaded when it is first needed."""
+        if submission not in self._jars:
+            self._await_devices(submission.places.devices)
+            upload = self._uploads.enter_context(ExitStack())
+            self._jars[submission] = upload.enter_context(self.upload(submission)), upload
+        return self._jars[submission][0]
+
+    def _await_devices(self, needed: set[str]) -> None:
+        await_devices(self.rest, needed, self.settings.seconds, self.tell)
+
+    def _submit(self, job: str, submission: Submission, path: str) -> None:
+        """Start a job from a savepoint, unless another job already continues from it.
+
+        A job that Flink did not know may run after all: a new JobManager takes over its jobs some
+        time after it answers.
+        """
+        jar, devices = self._jar(submission), submission.places.devices
+        chain = chain_of(self.journal.job)
+        if alive := [name for name in live_states(self.rest, self.journal.job) if name != job]:
+            raise MoveUnderWay(
+                f"a JobManager has taken over job {alive[-1]}; nothing was started. Move it again"
+            )
+        savepoint = Savepoint(path, self.journal.allow_non_restored)
+        request = submission.program.run_request(savepoint)
+        was_requested = self.journal.requested_job == job
+
+        def await_ready() -> None:
+            if self.awaits_lost:  # after a restart of the JobManager they join one after the other
+                self._await_devices(devices)
+            else:
+                refuse_lost(self.rest, devices)
+            self.rest.wait_released()
+
+        refuse_copy(self.rest, path, chain, self.journal.name)
+        self.tell(f"starting it from its saved state on {listed(sorted(devices))}")
+        self._save(requested_job=job, savepoint=path)
+        if not submit(self.rest, jar, request, job, await_ready) and not was_requested:
+            raise moved_by_others(self.journal.job, job)
+        try:  # another user may have submitted a copy at the same time
+            refuse_copy(self.rest, path, chain, self.journal.name)
+        except CopyRuns:
+            withdraw(self.rest, lambda: jar, job)
+            raise
+
+    def _await_started(self, job: str, submission: Submission) -> None:
+        needed = set[str]() if self.awaits_lost else submission.places.devices
+        wait_started(self.rest, job, self.settings.seconds, needed)
+
+    def _last_state(self, path: str) -> str | None:
+        """End the successor; return the path of its last state, None if it finished by itself.
+
+        No progress is lost: a running job is stopped with a savepoint. The state of any other job
+        is its last checkpoint, if that outlives the job, else the path that it was started from.
+        The job may finish at any moment, and then cannot be saved any more.
+        """
+        job = self.journal.successor
+        state, trigger = self.rest.state(job), return_trigger(job)
+        is_stopping = state is not None and stop_of(self.rest, job, trigger)[0] is not Stop.UNKNOWN
+        if state == RUNNING or is_stopping:
+            try:
+                if not is_stopping:
+                    self._ask_to_stop(job, trigger)
+                return self._stopped_at(job, trigger)
+            except NoAnswer:
+                raise
+            except FlinkError:  # it cannot be saved, so its last checkpoint counts
+                pass
+        withdraw(self.rest, lambda: self._jar(self.back), job)
+        if state is None:
+            return path
+        if self.rest.state(job) == FINISHED:
+            return stopped_with(self.rest, job)
+        checkpoint = last_kept(self.rest, job)
+        if checkpoint is not None or checkpoint_totals(self.rest, job).completed:
+            self.tell(f"note: job {job} continues from {checkpoint or path}; {TWICE}")
+        return checkpoint or path
+
+    def _ask_to_stop(self, job: str, trigger: str) -> None:
+        begin_stop(self.rest, job, self.journal.folder, trigger, native=self.settings.native)
+
+    def _stopped_at(self, job: str, trigger: str) -> str:
+        return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+
+    def _save(self, **changes: object) -> None:
+        """Write what is done next; once the job is down, it is done even if that fails."""
+        try:
+            self.claim.save(**changes)
+        except StoreError:
+            if not self.journal.requested_job:
+                raise
+            self.claim.journal = self.journal.model_copy(update=changes)
+
+    def _failure(self, job: str) -> str:
+        """Cause of a job's failure, as far as Flink reports it."""
+        with suppress(FlinkError):
+            return self.rest.failure(job)
+        return "its cause is not known"
+
+    # Ends: the result of a move, or its error.
+
+    def _moved(self, observation: MoveObservation) -> FlinkMoved:
+        journal, job = self.journal, self.journal.successor
+        # Flink does not report how long a job was down before it was cancelled.
+        seconds = None if journal.cancels else interruption_of(self.rest, journal.job, job)
+        return FlinkMoved(job, seconds, journal.savepoint)
+
+    def _has_returned(self, observation: MoveObservation) -> FlinkError:
+        where = "again, without the devices that were lost"
+        if self.back.places == self.journal.before:
+            where = "on its previous devices again"
+        return FlinkError(f"{self._reason}; the job runs {where}, as job {observation.job}")
+
+    def _kept(self, observation: MoveObservation) -> FlinkError:
+        job = self.journal.job
+        if self.journal.cancels and self.journal.requested_job:
+            return FlinkError(f"job {job} was not cancelled yet, and is {observation.status}")
+        return NotSaved(f"{self._reason}; job {job} continues where it ran")
+
+    def _refused(self, _: MoveObservation) -> StreamplaceError:
+        assert self._error is not None
+        return self._error
+
+    def _finished(self, observation: MoveObservation) -> FlinkError:
+        if observation.last is Copy.MOVED:
+            return FlinkError(
+                f"job {observation.job} finished before it could be saved; there is nothing to move"
+            )
+        reason = self._reason or "the move failed"
+        return FlinkError(f"{reason}; job {observation.job} has finished by itself")
+
+    def _taken(self, observation: MoveObservation) -> MoveUnderWay:
+        if observation.last is not Copy.MOVED:
+            return moved_by_others(self.journal.job, observation.job)
+        return MoveUnderWay(
+            f"job {observation.job} was stopped by another command, which moves it; this command "
+            "started nothing"
+        )
+
+    def _ended_by_others(self, observation: MoveObservation) -> StreamplaceError:
+        job = observation.job
+        try:
+            refuse_ended(self.rest, job)
+        except EndedByOthers as error:
+            return error
+        return EndedByOthers(f"job {job} was ended by another user, and is not started again")
+
+    def _not_running(self, observation: MoveObservation) -> FlinkError:
+        job = observation.job
+        if observation.state is JobState.FAILED:
+            why = f"has failed: {self._failure(job)}; nothing was started"
+            return FlinkError(f"job {job} {why}{state_clause(self.rest, job)}")
+        return FlinkError(
+            f"job {job} is {observation.status}, not RUNNING any more; move it when it runs"
+        )
+
+    def _lost(self, observation: MoveObservation) -> FlinkError:
+        reason = self._reason or f"job {observation.job} was asked to stop"
+        return FlinkError(f"{reason}; job {observation.job} failed, and {LEFT_NOTHING}")
+
+    def _forgotten(self, _: MoveObservation) -> FlinkError:
+        journal = self.journal
+        text = f"the JobManager no longer knows job {journal.requested_job or journal.job}"
+        advice = "with 'streamplace flink apply --savepoint'"
+        if (path := last_path(journal)) is None:
+            return FlinkError(
+                f"{text}, because it was restarted without high availability, and no complete "
+                f"savepoint of it is known to this machine; if {shown(journal.folder, LONGEST)} "
+                f"contains one, start the job from that {advice}, else as it was first submitted"
+            )
+        return FlinkError(
+            f"{text}, which may have run since, and its checkpoints below "
+            f"{journal.checkpoints or 'the folder of checkpoints'} cannot be seen from here; start "
+            f"it {advice} from the newest one, or from {path} if there is none"
+        )
+
+    def _stopped_by_others(self, observation: MoveObservation) -> StoppedByOthers:
+        self._save(requested_job=observation.job, savepoint=observation.path)  # for --resume
+        return StoppedByOthers(
+            f"job {observation.job} was stopped by somebody else, with its state in "
+            f"{observation.path}; this command started nothing",
+            f". To start it on the new devices: {self.journal.resume_by}",
+        )
+
+    def _not_returned(self, observation: MoveObservation) -> Undecided:
+        failure = self._error or self._failure(observation.job)
+        path, job = self.journal.savepoint, self.journal.requested_job
+        is_live = True  # it may be if Flink does not answer
+        with suppress(FlinkError):
+            path = last_kept(self.rest, job) or path
+            is_live = self.rest.state(job) not in (None, *ENDED)
+        self._save(returns=True, savepoint=path)
+        state = f"The job is not running. Its state is in {path}"
+        if is_live:
+            state = f"Job {job} has not ended, so do not start another one from {path}"
+        return Undecided(
+            f"{self._reason}; the return to the previous devices failed, too: {failure}. {state}",
+            f"; {'when it runs or has ended, ' if is_live else ''}finish the move by: "
+            f"{self.journal.resume_by}",
+        )
+
+    def _undecided(self, observation: MoveObservation) -> Undecided:
+        journal, error = self.journal, self._error
+        text, advice = str(error or f"job {observation.job} has not ended"), "finish the move by"
+        if isinstance(error, StillStarting):
+            text += ". It is not stopped, and nothing else is started"
+            advice = "to wait for it again and finish the move, perhaps with a longer timeout"
+        elif observation.outcome is not StepOutcome.FAILED:  # else its tasks take long to end
+            text += f". Whether job {journal.job} or its successor {journal.successor} runs is not "
+            text += "known"
+            advice = f"when Flink answers again, {advice}"
+        return Undecided(text, f"; {advice}: {journal.resume_by}")
+
+    def _left(self, _: MoveObservation) -> KeyboardInterrupt:
+        return KeyboardInterrupt()
+
+
+def outcome_of(error: StreamplaceError) -> StepOutcome:
+    """What a step that has raised an error ended with."""
+    if isinstance(error, StillStarting):
+        return StepOutcome.STARTING
+    if isinstance(error, NoAnswer):
+        return StepOutcome.SILENT
+    if isinstance(error, CopyRuns | EndedByOthers | MoveUnderWay):
+        return StepOutcome.OTHERS
+    return StepOutcome.SPENT if is_spent(error) else StepOutcome.FAILED
+
+
+def moved_by_others(job: str, later: str) -> MoveUnderWay:
+    """Error about a job that another command has moved, so that it continues as a later one."""
+    return MoveUnderWay(
+        f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
+        "command started nothing"
+    )
+
+
+def await_devices(
+    rest: Rest, needed: set[str], seconds: float, tell: Callable[[str], None]
+) -> None:
+    """Wait until TaskManagers have joined, and released the slots of jobs that the cluster forgot.
+
+    They release the slots of a job some time after its JobManager has gone. Raises FlinkError when
+    that takes longer than ``seconds``.
+    """
+    before = ""
+    for _ in turns(seconds):
+        offered, jobs, waiting = rest.offered(), rest.jobs().keys(), ""
+        if missing := sorted(needed.difference(offered)):
+            waiting = f"{listed(missing)} have to join the cluster"
+        elif held := [device for device in sorted(needed) if set(rest.holders(device)) - jobs]:
+            waiting = f"{listed(held)} have to give back the slots of a forgotten job"
+        if not waiting:
+            return
+        if waiting != before:
+            tell(f"waiting: {waiting}")
+        before = waiting
+    raise FlinkError(f"{waiting}, and did not within {seconds:g} s")

@@ -1,0 +1,47 @@
+"""Flink's balance modes of a FlinkDeployment, predicted and told, but not tried.
+
+TaskManagers of a deployment are alike, and nothing can be pinned to them. What Flink offers there
+is one line of configuration, and each change of it is a new start of the cluster by the operator.
+Layouts differ from start to start, so one start tells little of a mode, and none is made for a try
+(`benchmarks/modes_on_pods.py`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from streamplace.flink.decide.candidates import Candidate, Question, candidates
+from streamplace.flink.decide.improving import Proposal
+from streamplace.flink.decide.slot_assignment import (
+    MODE_SETTING,
+    mode_line,
+    present_mode,
+)
+from streamplace.flink.operator.resource import FlinkResource, nested
+
+
+def modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:
+    """Candidates: Flink's modes but the present one, each by its line of configuration."""
+    present = present_mode(resource.configuration, resource.version)
+
+    def modes(question: Question) -> list[Candidate]:
+        return [  # none needs pins
+            replace(c, predicted=c.shown, can_be_pinned=True, line=mode_line(c.mode))
+            for c in candidates(question)
+            if c.mode not in ("", present)
+        ]
+
+    return modes
+
+
+def mode_advice(resource: FlinkResource, proposal: Proposal) -> Iterator[str]:
+    """Sentences: the mode that is worth a try by the user, or why none is."""
+    if (target := proposal.target) is None:
+        yield proposal.next_step
+        return
+    stop = proposal.interruption_to(target.layout)
+    yield f"worth a try: {target.line}, predicted to carry {target.predicted}"
+    yield resource.patch_command_of(nested(resource.setting_path(MODE_SETTING), target.mode))
+    yield (
+        f"streamplace does not try it: a try stops the job for about {stop}, and again to go back, "
+        "and one start in a mode tells less than this prediction"
+    )

@@ -1,0 +1,459 @@
+"""A change of a specification: it becomes stable, or its fields are taken back.
+
+A loop observes, decides by the table (`patch_table`), and acts, until an end is decided, as moves
+do. A patch carries the version of the resource that was read, so that it changes nothing that
+others have changed since. The first Ctrl-C takes the change back; the second one leaves it for
+--resume.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from time import monotonic, sleep
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from streamplace.display.report import duration
+from streamplace.errors import SettingError
+from streamplace.flink.operator.api import ApiRefusal, KubernetesApi
+from streamplace.flink.operator.patch_table import (
+    PATCH_ENDS,
+    PATCHES_LEFT,
+    OtherFields,
+    PatchedFields,
+    PatchObservation,
+    PatchOutcome,
+    PatchRequest,
+    PatchStep,
+    Reconciliation,
+    decide_patch,
+)
+from streamplace.flink.operator.resource import (
+    FAILED,
+    STABLE,
+    FlinkResource,
+    keeps_state,
+    read_deployment,
+)
+from streamplace.flink.rest.client import EFFECT_SECONDS, RUNNING, FlinkError, NoAnswer
+from streamplace.flink.store import Claim, Claimed, Store, StoreError, Table, held, taken, utc_now
+from streamplace.model.message_text import shown
+
+KUBERNETES_POLL_SECONDS = 0.5
+"""Pause before Kubernetes is asked again, whether a specification is stable."""
+SILENCE_SECONDS = 60.0
+"""Longest time without an answer of Kubernetes that is waited for (judgement)."""
+NOTICE_SECONDS = 10.0
+"""Time between two lines about what is waited for."""
+
+
+class PatchJournal(Claimed):
+    """A change of a specification, and how far it is."""
+
+    namespace: str
+    name: str
+    before: dict[str, Any]  # the specification on which the change rests
+    patch: dict[str, Any]  # merge patch of it
+    requested: PatchRequest = PatchRequest.NOTHING
+    is_patched: bool = False  # whether the last request had its effect
+    resume_by: str = ""  # the command that finishes it
+
+    @classmethod
+    def of(
+        cls, resource: FlinkResource, patch: Mapping[str, Any], resume_by: str
+    ) -> "PatchJournal":
+        """Journal of a patch that was decided for a resource as it was read."""
+        return cls(
+            namespace=resource.namespace,
+            name=resource.name,
+            before=dict(resource.spec),
+            patch=dict(patch),
+            resume_by=resume_by,
+        )
+
+    @property
+    def owner(self) -> str:
+        """The resource."""
+        return f"{self.namespace}/{self.name}"
+
+    def refuse_held(self) -> None:
+        """Raise FlinkError if the command of the change still runs."""
+        if self.is_held:
+            raise FlinkError(f"{self.owner} is being changed by {self.holder}")
+
+    @property
+    def after(self) -> dict[str, Any]:
+        """The specification as changed."""
+        return merged(self.before, self.patch)
+
+    @property
+    def back(self) -> dict[str, Any]:
+        """Merge patch that takes the change back."""
+        return inverse(self.before, self.patch)
+
+    def fields_in(self, spec: Mapping[str, Any]) -> PatchedFields:
+        """The fields of the patch in a specification."""
+        if merged(spec, self.back) == spec:
+            return PatchedFields.OLD
+        return PatchedFields.NEW if merged(spec, self.patch) == spec else PatchedFields.OTHER
+
+    def others_in(self, spec: Mapping[str, Any]) -> OtherFields:
+        """The other fields of a specification."""
+        if not keeps_state(spec):
+            return OtherFields.RISKY
+        is_same = merged(spec, self.back) == self.before
+        return OtherFields.SAME if is_same else OtherFields.CHANGED
+
+    def changed_by_others(self, spec: Mapping[str, Any]) -> str:
+        """Fields of a specification that others have changed, with both values; empty if none."""
+        rest = merged(spec, self.back)
+        found = [*changes(self.before, rest)]
+        if self.fields_in(spec) is PatchedFields.OTHER:
+            found += changes(rest, spec)
+        return ", ".join(
+            f"{'.'.join(path)} ({_value(old)} → {_value(new)})" for path, old, new in found
+        )
+
+
+PATCHES = Table("patches", TypeAdapter(PatchJournal))
+
+
+def claimed(journal: PatchJournal) -> Claim[PatchJournal]:
+    """Claim a new change; raise an error if another one of the resource has not ended."""
+    own = held(journal)
+    with Store.usual().transaction() as rows:
+        for other in rows.all(PATCHES, journal.owner).values():
+            raise unfinished(other)
+        rows.add(PATCHES, own.owner, own)
+    return Claim(PATCHES, own.owner, own)
+
+
+def claimed_again(owner: str) -> Claim[PatchJournal]:
+    """Claim an interrupted change; raise an error if there is none."""
+    if (journal := taken(PATCHES, owner, PatchJournal.refuse_held)) is None:
+        raise SettingError(f"this machine has no record of an interrupted change of {owner}")
+    return Claim(PATCHES, owner, journal)
+
+
+def unfinished(journal: PatchJournal) -> FlinkError:
+    """Error about a change that has to be finished first; raised here if its command runs."""
+    journal.refuse_held()
+    return FlinkError(
+        f"a change of {journal.owner} was interrupted; finish it with: {journal.resume_by}"
+    )
+
+
+def refuse_unfinished(owner: str) -> None:
+    """Raise FlinkError if a change of a resource has not ended."""
+    for journal in Store.usual().rows(PATCHES, owner).values():
+        raise unfinished(journal)
+
+
+def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
+    """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
+    refuse_unfinished(f"{resource.namespace}/{resource.name}")
+    resource.refuse_shared()
+    if resource.owners:
+        raise FlinkError(
+            f"{resource.title} is made by {resource.owner}, which would undo a change; put it into "
+            "the template there"
+        )
+    if not keeps_state(resource.spec):
+        mode = shown(str(resource.job.get("upgradeMode", "stateless")))
+        raise FlinkError(
+            f"{resource.title} has upgradeMode {mode}, so each change "
+            "loses the state of the job; set it to savepoint or last-state"
+        )
+    if (state := reconciliation_of(resource)) is not Reconciliation.STABLE:
+        raise FlinkError(f"{resource.title} is {state.value}, not {STABLE}; wait for it")
+    api.patch(f"{resource.path}?dryRun=All", {})  # a right that is missing shows now
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """A change that has ended."""
+
+    step: PatchStep
+    reason: str
+    # Seconds since the first patch, there and back; None if another process has sent it.
+    seconds: float | None
+
+
+def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Document after a merge patch (RFC 7386).
+
+    >>> merged({"a": 1, "b": {"c": 2}}, {"b": {"c": None, "d": 3}})
+    {'a': 1, 'b': {'d': 3}}
+    """
+    result = dict(document)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping):
+            own = result.get(key)
+            result[key] = merged(own if isinstance(own, Mapping) else {}, value)
+        else:
+            result[key] = value
+    return result
+
+
+def inverse(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge patch that takes a patch of a document back.
+
+    >>> inverse({"a": 1, "b": {"c": 2}}, {"b": {"c": None, "d": 3}})
+    {'b': {'c': 2, 'd': None}}
+    """
+    result: dict[str, Any] = {}
+    for key, value in patch.items():
+        own = document.get(key)
+        if isinstance(value, Mapping) and isinstance(own, Mapping):
+            result[key] = inverse(own, value)
+        else:
+            result[key] = own
+    return result
+
+
+def changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Fields that differ between two documents, with both values; None for one that is missing.
+
+    >>> [*changes({"a": 1, "b": {"c": 2}}, {"b": {"c": 3}})]
+    [(('a',), 1, None), (('b', 'c'), 2, 3)]
+    """
+    for key in dict.fromkeys([*old, *new]):
+        one, other = old.get(key), new.get(key)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            yield from changes(one, other, (*above, key))
+        elif one != other:
+            yield (*above, key), one, other
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return shown(value if isinstance(value, str) else json.dumps(value), 40)
+
+
+def reconciliation_of(resource: FlinkResource) -> Reconciliation:
+    """How far the operator is with a specification."""
+    status = resource.status
+    if resource.is_suspended:
+        return Reconciliation.SUSPENDED
+    if not resource.is_reconciled:
+        return Reconciliation.WAITING
+    found = {state.value: state for state in Reconciliation}.get(resource.lifecycle)
+    if found in (Reconciliation.ROLLING_BACK, Reconciliation.ROLLED_BACK):
+        return found
+    if resource.has_ended:
+        return Reconciliation.ENDED
+    if resource.lifecycle == STABLE:
+        state = (status.get("jobStatus") or {}).get("state", RUNNING)
+        return Reconciliation.STABLE if state == RUNNING else Reconciliation.CHANGING
+    failed = resource.lifecycle == FAILED or (
+        status.get("error") and status.get("jobManagerDeploymentStatus") == "ERROR"
+    )
+    return Reconciliation.FAILED if failed else Reconciliation.CHANGING
+
+
+_EFFECTS = {PatchRequest.TRY: PatchedFields.NEW, PatchRequest.RETURN: PatchedFields.OLD}
+
+
+@dataclass(slots=True)
+class PatchTransaction:
+    """A change that this process has claimed."""
+
+    api: KubernetesApi
+    claim: Claim[PatchJournal]  # as `claimed` or `claimed_again` return it
+    tell: Callable[[str], None]
+    timeout: float  # seconds in which the specification must become stable
+    _outcome: PatchOutcome = field(default=PatchOutcome.DONE, init=False)
+    _interrupts: int = field(default=0, init=False)
+    _resource: FlinkResource | None = field(default=None, init=False)
+    _began: float | None = field(default=None, init=False)  # when the first patch was sent
+    _since: float | None = field(default=None, init=False)  # when it was first waited for
+    _notices: int = field(default=0, init=False)  # lines about the present wait
+    _patched_at: str = field(default="", init=False)  # UTC, as events have it
+    _in_vain_since: float | None = field(default=None, init=False)  # patches without an answer
+
+    @property
+    def journal(self) -> PatchJournal:
+        """Journal of the change."""
+        return self.claim.journal
+
+    def run(self) -> Patched:
+        """Carry the change out, or finish it; raise KeyboardInterrupt after an interrupt."""
+        step, reason = PatchStep.LEFT, ""  # after an interrupt while another one is handled
+        failure: StoreError | None = None
+        try:
+            step, reason = self._until_end()
+        except KeyboardInterrupt:
+            self._interrupts += 1
+        except StoreError as error:  # nothing is patched that is not written down before
+            failure = error
+        finally:
+            self.claim.leave() if step in PATCHES_LEFT else self.claim.end()
+        owner = self.journal.owner
+        if theirs := self._theirs():
+            self.tell(f"others have changed {theirs} of {owner}; that stays as they have set it")
+        if step is PatchStep.AT_RISK and self._resource is not None:
+            mode = {"upgradeMode": self.journal.before["job"]["upgradeMode"]}
+            command = self._resource.patch_command_of({"job": mode})
+            self.tell(f"first let changes keep the state again: {command}")
+        if step in PATCHES_LEFT:
+            self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
+        if self._interrupts:
+            self.tell(f"{owner}: {step.value}")
+            raise KeyboardInterrupt
+        if failure is not None:
+            raise failure
+        if step in PATCHES_LEFT:
+            raise FlinkError(f"{owner}: {step.value}, because {reason}")
+        seconds = None if self._began is None else monotonic() - self._began
+        return Patched(step, reason, seconds)
+
+    def _until_end(self) -> tuple[PatchStep, str]:
+        """Observe, decide and act until the end; return it with its reason."""
+        acts: dict[PatchStep, Callable[[], None]] = {
+            PatchStep.PATCH: self._patch,
+            PatchStep.AWAIT: self._await,
+            PatchStep.RETURN: self._return,
+            PatchStep.AWAIT_RETURN: self._await,
+        }
+        while True:
+            try:
+                step, reason = decide_patch(self._observed())
+                if step in PATCH_ENDS:
+                    return step, reason
+                self._outcome = PatchOutcome.DONE
+                if step is PatchStep.RETURN:
+                    self.tell(f"patching {self._fields()} of {self.journal.owner} back: {reason}")
+                acts[step]()
+            except KeyboardInterrupt:
+                self._interrupts, self._outcome = self._interrupts + 1, PatchOutcome.DONE
+                if (
+                    self.journal.requested is not PatchRequest.NOTHING
+                    and not self.journal.is_patched
+                ):
+                    sleep(EFFECT_SECONDS)
+            except ApiRefusal as error:
+                if error.status == HTTPStatus.CONFLICT:
+                    self._wait_for_effect(KUBERNETES_POLL_SECONDS, "")
+                else:
+                    self._outcome = PatchOutcome.REFUSED
+                    self.tell(str(error))
+            except NoAnswer as error:
+                self._wait_for_effect(EFFECT_SECONDS, str(error))
+
+    def _wait_for_effect(self, pause: float, why: str) -> None:
+        """Wait as a patch may have its effect a little later; in vain for too long, it is none."""
+        if self._in_vain_since is None:
+            self._in_vain_since = monotonic()
+            if why:
+                self.tell(why)
+        sleep(pause)
+        is_late = monotonic() - self._in_vain_since >= SILENCE_SECONDS
+        self._outcome = PatchOutcome.REFUSED if is_late else PatchOutcome.UNSURE
+
+    def _observed(self) -> PatchObservation:
+        """What decides on the next step; Kubernetes is not asked if it does not."""
+        journal = self.journal
+        if self._interrupts < 2:
+            self._resource = self._read()
+        resource = self._resource
+        fields, others = PatchedFields.OTHER, OtherFields.SAME
+        if resource is None or resource.document["metadata"].get("deletionTimestamp"):
+            fields = PatchedFields.GONE
+        else:
+            fields, others = journal.fields_in(resource.spec), journal.others_in(resource.spec)
+        is_patched = journal.is_patched or fields is _EFFECTS.get(journal.requested)
+        if is_patched is not journal.is_patched:  # the answer was lost, but not the patch
+            self.claim.save(is_patched=True)
+        return PatchObservation(
+            journal.requested,
+            is_patched,
+            fields,
+            others,
+            Reconciliation.WAITING if resource is None else reconciliation_of(resource),
+            self._outcome,
+            min(self._interrupts, 2),
+        )
+
+    def _read(self) -> FlinkResource | None:
+        """Read the resource; None if it was deleted. Silence that is too long is an outcome."""
+        deadline = monotonic() + SILENCE_SECONDS
+        while True:
+            try:
+                return read_deployment(self.api, self.journal.namespace, self.journal.name)
+            except FlinkError as error:  # credentials may be replaced, too
+                if monotonic() >= deadline:
+                    self.tell(str(error))
+                    self._outcome = PatchOutcome.SILENT
+                    return self._resource
+                sleep(KUBERNETES_POLL_SECONDS)
+
+    # Steps.
+
+    def _patch(self) -> None:
+        self.claim.save(requested=PatchRequest.TRY, is_patched=False)
+        self._send(self.journal.patch)
+
+    def _return(self) -> None:
+        self.claim.save(requested=PatchRequest.RETURN, is_patched=False)
+        self._send(self.journal.back)
+
+    def _send(self, patch: Mapping[str, Any]) -> None:
+        assert self._resource is not None
+        version = self._resource.document["metadata"]["resourceVersion"]
+        document = {"metadata": {"resourceVersion": version}, "spec": patch}
+        self._patched_at, self._since = utc_now(), None
+        is_try = self.journal.requested is PatchRequest.TRY
+        self._began = self._began or (monotonic() if is_try else None)
+        self.api.patch(self._resource.path, document)
+        self.claim.save(is_patched=True)
+
+    def _await(self) -> None:
+        """Wait a moment while the operator is at it."""
+        assert self._resource is not None
+        self._in_vain_since = None
+        if self._since is None:
+            self._since, self._notices = monotonic(), 0
+        waited = monotonic() - self._since
+        if waited >= self.timeout:
+            self._outcome, self._since = PatchOutcome.LATE, None
+            self.tell(f"{self.journal.owner} is not stable after {self.timeout:g} s{self._why()}")
+            return
+        if waited >= (self._notices + 1) * NOTICE_SECONDS:
+            self._notices += 1
+            state = shown(self._resource.lifecycle) or "not taken up"
+            self.tell(
+                f"{self.journal.owner} is {state}, not {STABLE}; waited for {duration(waited)} "
+                "so far"
+            )
+        sleep(KUBERNETES_POLL_SECONDS)
+
+    # What is told.
+
+    def _fields(self) -> str:
+        """Names of the fields of the patch."""
+        own = changes(self.journal.before, self.journal.after)
+        return " and ".join(".".join(path) for path, *_ in own)
+
+    def _theirs(self) -> str:
+        """What others have changed in the resource, as it was last read."""
+        if self._resource is None or self._outcome is PatchOutcome.SILENT:
+            return ""
+        return self.journal.changed_by_others(self._resource.spec)
+
+    def _why(self) -> str:
+        """What the operator and Kubernetes say of the last failure."""
+        if (resource := self._resource) is None:
+            return ""
+        text = resource.error
+        if not text:
+            with suppress(FlinkError):
+                text = (resource.warnings(self.api, self._patched_at) or [""])[-1]
+        return f": {shown(text, 300)}" if text else ""

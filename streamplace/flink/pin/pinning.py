@@ -1,0 +1,253 @@
+"""Pinning: resources that TaskManagers offer, and slot sharing groups that request them.
+
+The README of this folder has the amounts, and says why they pin a job.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isqrt
+
+from streamplace.engines.names import resource, resources, slug
+from streamplace.engines.text import quoted_yaml
+from streamplace.errors import PlacementError
+from streamplace.flink.constants import INDEXES, MOST_LIMITS
+from streamplace.flink.layout import Layout
+from streamplace.model.message_text import listed, quoted
+
+PIN_UNITS = 10_000
+"""Maximum number of slots that can be pinned to one TaskManager at a time, over all jobs."""
+UNITS = 10**6
+PLENTY = UNITS**2
+MOST_PER_DEVICE = isqrt(UNITS) - 1
+"""Maximum number of slots of one group on one device; beyond it, ⌊A / c⌋ would allow one more."""
+EXTERNAL = "external-resources"
+Settings = Mapping[str, str | int | float]
+
+
+def index_name(index: int) -> str:
+    """Name of the resource that limits the slots of a group by the same number on every device."""
+    return f"lim-{index}"
+
+
+def limit_name(layer: int, pin: str) -> str:
+    """Name of the resource that further limits the slots of a group on the device of ``pin``."""
+    return f"lim-{layer}-{pin}"
+
+
+def layers_offered(devices: int) -> int:
+    """Number of layers that every TaskManager of a cluster of ``devices`` should offer.
+
+    >>> layers_offered(5), layers_offered(100), layers_offered(1000)
+    (32, 2, 1)
+    """
+    return max(1, min(INDEXES, MOST_LIMITS // max(1, devices)))
+
+
+def offers(device: str, devices: Sequence[str], layers: int | None = None) -> dict[str, int]:
+    """Amount of every external resource that the TaskManager of a device offers.
+
+    Without layers no operator can be spread, and a device offers its own resource only.
+
+    >>> list(offers("a", ["a", "b"], layers=1))[-4:]
+    ['lim-30', 'lim-31', 'lim-0-dev-a', 'lim-0-dev-b']
+    >>> offers("a", ["a", "b"], layers=1)["lim-0-dev-b"]
+    1000000000000
+    >>> offers("a", ["a", "b"], layers=0)
+    {'dev-a': 10000}
+    """
+    count = layers_offered(len(devices)) if layers is None else layers
+    if not count:
+        return {resource(device): PIN_UNITS}
+    limits = {
+        limit_name(layer, resource(other)): UNITS if other == device else PLENTY
+        for layer in range(count)
+        for other in devices
+    }
+    return {resource(device): PIN_UNITS, **{index_name(j): UNITS for j in range(INDEXES)}, **limits}
+
+
+def future_devices(devices: Iterable[str], number: int) -> list[str]:
+    """Return names for devices that may join later.
+
+    >>> future_devices(["dev-0", "new-1"], 2)
+    ['new-2', 'new-3']
+    """
+    used = {resource(device) for device in devices}
+    names = (f"new-{i}" for i in range(1, len(used) + number + 1))
+    return [name for name in names if resource(name) not in used][:number]
+
+
+def device_settings(
+    device: str, devices: Sequence[str], layers: int | None = None
+) -> dict[str, str | int | float]:
+    """Settings that make a TaskManager the device of this name.
+
+    Three settings are enough to place every operator on one device:
+
+    >>> device_settings("a", ["a", "b"], layers=0)["external-resources"]
+    'dev-a'
+
+    Operators that are spread over devices need limits as well:
+
+    >>> settings = device_settings("a", ["a", "b"], layers=1)
+    >>> settings["taskmanager.resource-id"], settings["external-resource.lim-0-dev-a.amount"]
+    ('a', 1000000)
+    """
+    amounts = offers(device, devices, layers)
+    return {
+        "taskmanager.resource-id": device,
+        EXTERNAL: ";".join(amounts),
+        **amount_settings(amounts),
+    }
+
+
+def amount_settings(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Settings by which a TaskManager offers so much of each resource."""
+    return {f"external-resource.{name}.amount": amount for name, amount in amounts.items()}
+
+
+def cluster_settings(
+    devices: Sequence[str], future: int = 0, layers: int | None = None
+) -> dict[str, str]:
+    """YAML files that make TaskManagers the devices of a cluster.
+
+    ``future``: number of devices, ``new-1`` and so on, that may be added later.
+    ``layers``: maximum number of operators that are spread unevenly over the same device at a time,
+    if not the default; 0 if every operator stays on one device.
+    """
+    every = [*devices, *future_devices(devices, future)]
+    resources(every)  # raises an error if two devices would share a resource
+    return {f"{slug(d)}.yaml": as_yaml(device_settings(d, every, layers)) for d in every}
+
+
+def as_yaml(settings: Settings) -> str:
+    """Format settings as the flat YAML that Flink reads.
+
+    >>> print(as_yaml({"taskmanager.resource-id": "dev-0", "rest.port": 8081}), end="")
+    taskmanager.resource-id: "dev-0"
+    rest.port: 8081
+    """
+    return "".join(
+        f"{key}: {quoted_yaml(value) if isinstance(value, str) else value}\n"
+        for key, value in settings.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadLimits:
+    """Indexes and layers of TaskManagers that are free for spread groups.
+
+    Examples
+    --------
+    >>> limits = SpreadLimits.untouched(["a", "b", "c"])
+    >>> limits.take({"a": 2, "b": 1})
+    {'lim-0': 500000, 'lim-0-dev-b': 1000000, 'lim-0-dev-c': 1000001}
+    >>> limits.take({"b": 1, "c": 1})
+    {'lim-1': 1000000, 'lim-0-dev-a': 1000001}
+    """
+
+    # Resources of all devices that the TaskManagers are configured for, present or not.
+    pins: tuple[str, ...]
+    # Device → numbers of those that no group uses there.
+    indexes: dict[str, set[int]]
+    layers: dict[str, set[int]]
+
+    @classmethod
+    def untouched(cls, devices: Sequence[str], layers: int | None = None) -> "SpreadLimits":
+        """Limits of TaskManagers without spread groups."""
+        count = layers_offered(len(devices)) if layers is None else layers
+        indexes = {device: set(range(INDEXES)) for device in devices}
+        pins = tuple(resource(device) for device in devices)
+        return cls(pins, indexes, {device: set(range(count)) for device in devices})
+
+    def take(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Reserve an index and a layer; return the resources that each slot requests."""
+        most = max(counts.values())
+        if unknown := set(counts).difference(self.indexes):
+            raise PlacementError(
+                f"{quoted(min(unknown))} is not a device that operators can be spread over, but "
+                "subtasks are placed on it"
+            )
+        if most > MOST_PER_DEVICE:
+            raise PlacementError(
+                f"{most} subtasks of one operator are on one device; Flink supports at most "
+                f"{MOST_PER_DEVICE}, spread them over more devices"
+            )
+        index = _taken(self.indexes, list(counts), "group indexes")
+        low = [device for device, count in counts.items() if count < most]
+        layer = _taken(self.layers, low, "layers for uneven numbers of subtasks")
+        placed = {resource(device): count for device, count in counts.items()}
+        limits = {
+            limit_name(layer, pin): UNITS // placed[pin] if pin in placed else UNITS + 1
+            for pin in self.pins
+            if placed.get(pin, 0) < most
+        }
+        return {index_name(index): UNITS // most, **limits}
+
+
+def _taken(free: dict[str, set[int]], devices: list[str], what: str) -> int:
+    """Reserve the first number that is free on all of these devices."""
+    common = set[int].intersection(*(free[device] for device in devices)) if devices else {0}
+    if not common:
+        raise PlacementError(
+            f"an operator cannot be spread over {listed(devices)}: no {what} are free on all of "
+            "them; cancel other jobs that spread operators there, place some operators whole, or "
+            "configure the TaskManagers with more ('streamplace flink config --layers')"
+        )
+    for device in devices:
+        free[device].remove(min(common))
+    return min(common)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """Slot sharing groups and their operators.
+
+    Examples
+    --------
+    >>> limits = SpreadLimits.untouched(["a", "b"])
+    >>> answer = pinning(Layout.of({"src": "a", "map": ["a", "b", "b"]}), limits)
+    >>> answer.operators, answer.parallelism
+    ({'src': 'a', 'map': 'spread-0'}, {'map': 3})
+    >>> answer.groups
+    {'a': {'dev-a': 1}, 'spread-0': {'lim-0': 500000, 'lim-0-dev-a': 1000000}}
+    >>> answer.spread
+    {'spread-0': {'a': 1, 'b': 2}}
+    """
+
+    groups: dict[str, dict[str, int]]  # group → external resources that each of its slots requests
+    operators: dict[str, str]  # operator → group
+    parallelism: dict[str, int]  # operator → number of subtasks, if known
+    # Group with slots on several devices → device → number of slots. The slots of any other group
+    # are on the device of its name.
+    spread: dict[str, dict[str, int]]
+    # TaskManager → managed memory in MB for its slots, where it is known.
+    managed: Mapping[str, int] = field(default_factory=dict)
+
+
+def pinning(layout: Layout, limits: SpreadLimits) -> Pinning:
+    """Pin operators to the devices of a cluster.
+
+    The indexes and layers of new spread groups are removed from ``limits``.
+    """
+    answer = Pinning({}, {}, {}, {})
+    used = layout.devices
+    spread: dict[tuple[str, ...], str] = {}
+    for operator, devices in layout.items():
+        if len(set(devices)) == 1:
+            group = devices[0]
+            answer.groups[group] = {resource(group): 1}
+        else:
+            group = spread.setdefault(devices, f"spread-{len(spread)}")
+            if group in used:  # the operators of that device would be in it, too
+                raise PlacementError(
+                    f"TaskManager {quoted(group)} has the name of a group of spread operators; "
+                    "give it another one (taskmanager.resource-id)"
+                )
+            if group not in answer.spread:
+                answer.spread[group] = layout.counts(operator)
+                answer.groups[group] = limits.take(answer.spread[group])
+        if operator not in layout.uncounted:
+            answer.parallelism[operator] = len(devices)
+        answer.operators[operator] = group
+    return answer

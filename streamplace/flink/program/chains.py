@@ -1,0 +1,154 @@
+"""Names of operators, which do not depend on how a job is submitted, chained and placed.
+
+A task is one operator, or several that Flink chained (fused). The pinning class
+(``java/PlacedIds.java``) names operators in the same way. The number that the SQL planner gives to
+an operator is removed, because it changes with every submission. Operators that then share a name
+are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned job contains
+the numbers. Operators of other programs that share a name are numbered in the order of the tasks;
+the pinning class may see them in another order, so nothing is sure about them.
+"""
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from streamplace.flink.pin.hook import stem_of
+from streamplace.flink.rest.answers import JobVertex, PlanNode
+
+FUSED = " -> "
+"""Separator of the names of operators that Flink fused into one task."""
+BESIDE = ", "
+"""Separator of the branches of a chain, which are in brackets: ``a -> (b, c -> d)``."""
+LINE_END = "<br/>"
+"""End of each line of what Flink's plan shows of a task."""
+_INDEX = re.compile(r"^\[vertex-\d+\]")
+"""Prefix of task names that ``pipeline.vertex-name-include-index-prefix`` adds."""
+_BRANCH = re.compile(r"^(?::  |   )*(?::- |\+- )")
+"""Lines by which the plan draws the operators of a chain as a tree, one in each row."""
+_NAMESAKE = re.compile(r" \[namesake (\d{1,8})\]$")
+"""Suffix that the pinning class adds to the description of an operator that has namesakes."""
+_PLANNED = re.compile(r"\[\d{1,8}\]:(.+)", re.DOTALL)
+"""Number and description of an operator, as the SQL planner writes them."""
+
+
+class TaskOperators(NamedTuple):
+    """Operators of a task."""
+
+    shown: tuple[str, ...]  # their names as Flink shows them, such as ``Source: bids[1]``, in order
+    names: tuple[str, ...]  # their names in placements, such as ``bids``
+    unsure: tuple[str, ...] = ()  # names that may belong to operators of other tasks instead
+    about: tuple[str, ...] = ()  # description of each by the SQL planner, or an empty text
+    texts: tuple[str, ...] = ()  # texts of operators in the plan that are not their names
+
+
+@dataclass(slots=True)
+class _Operator:
+    """An operator of a task; its name is known when all operators of the job are."""
+
+    task: int
+    shown: str
+    text: str  # its text in the plan, if that is not its name
+    number: int  # number among its namesakes if the plan contains it; else 0
+    planned: int = 0  # number that the SQL planner has given to it; else 0
+    name: str = ""
+    is_sure: bool = True
+
+
+def operators_of(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[TaskOperators]:
+    """Operators of each task of a job; the nodes are those of its plan."""
+    plan = {node["id"]: html.unescape(node.get("description", "")) for node in nodes}
+    tasks = [_fused(i, v["name"], plan.get(v["id"], "")) for i, v in enumerate(vertices)]
+    namesakes: dict[str, list[_Operator]] = {}
+    for vertex, operators in zip(vertices, tasks, strict=True):
+        for operator in operators:
+            stem, operator.planned = stem_of(operator.shown, plan.get(vertex["id"], ""))
+            namesakes.setdefault(stem, []).append(operator)
+    for stem, operators in namesakes.items():
+        is_sure = True
+        if len({o.task for o in operators}) == 1 or any(o.number > 1 for o in operators):
+            operators.sort(key=lambda operator: operator.number or 1)
+        elif all(operator.planned for operator in operators):
+            operators.sort(key=lambda operator: operator.planned)
+        else:
+            is_sure = False
+        for n, operator in enumerate(operators, 1):
+            number = operator.number or n
+            operator.name = f"{stem} ({number})" if number > 1 else stem
+            operator.is_sure = is_sure
+    return [
+        TaskOperators(
+            tuple(o.shown for o in operators),
+            tuple(o.name for o in operators),
+            tuple(o.name for o in operators if not o.is_sure),
+            tuple(match[1] if (match := _PLANNED.fullmatch(o.text)) else "" for o in operators),
+            tuple(o.text for o in operators if o.text),
+        )
+        for operators in tasks
+    ]
+
+
+def _fused(task: int, name: str, tree: str) -> list[_Operator]:
+    """Operators of a task, from its name, with their texts in the plan where it has as many."""
+    names = operators_in(name)
+    texts = [_BRANCH.sub("", row) for row in tree.removesuffix(LINE_END).split(LINE_END)]
+    if len(texts) != len(names):
+        texts = names
+    numbers = [int(match[1]) if (match := _NAMESAKE.search(text)) else 0 for text in texts]
+    texts = [_NAMESAKE.sub("", text) for text in texts]
+    return [
+        _Operator(task, shown, text if text != shown else "", number)
+        for shown, text, number in zip(names, texts, numbers, strict=True)
+    ]
+
+
+def operators_in(task: str) -> list[str]:
+    """Operators of a task, from its name in Flink, in a graph, or in a placement.
+
+    Arrows and commas within brackets belong to names, and so do commas outside of Flink's own
+    brackets.
+
+    >>> operators_in("Source: a, b -> Calc(select=[x -> y, z]) -> (c, d -> e)")
+    ['Source: a, b', 'Calc(select=[x -> y, z])', 'c', 'd', 'e']
+    """
+    task = _INDEX.sub("", task)
+    names: list[str] = []
+    partner, lists = _brackets(task)
+    ends: list[int] = []  # of the branches of chains that have begun
+    start = at = 0
+    while at < len(task):
+        if ends and at == ends[-1]:
+            step = 1
+            ends.pop()
+        elif task.startswith(FUSED, at):
+            step = len(FUSED)
+        elif ends and task.startswith(BESIDE, at):
+            step = len(BESIDE)
+        else:
+            at = partner.get(at, at) + 1
+            continue
+        names.append(task[start:at])
+        start = at = at + step
+        # A bracket opens branches, and is not part of a name, if it closes at the end of its part.
+        if step == len(FUSED) and at in lists and at in partner and task[at] == "(":
+            end = partner[at] + 1
+            if end == (ends[-1] if ends else len(task)) or (ends and task.startswith(BESIDE, end)):
+                ends.append(partner[at])
+                start = at = at + 1
+    return [name for name in [*names, task[start:]] if name]
+
+
+def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
+    """Position of each opening bracket → that of its closing one, and the brackets with a list."""
+    opened: list[int] = []
+    partner: dict[int, int] = {}
+    lists = set()
+    for i, letter in enumerate(text):
+        if letter in "([{":
+            opened.append(i)
+        elif letter in ")]}" and opened:
+            partner[opened.pop()] = i
+        elif opened and text.startswith(BESIDE, i):
+            lists.add(opened[-1])
+    return partner, lists

@@ -1,0 +1,572 @@
+"""Client of Flink's REST interface, as far as it is needed, and ids of jobs.
+
+Flink rejects a job with an id that it knows, whether that job is running or has ended. So the id of
+a successor is a hash of the id of the job that it replaces: whoever submits it, and even if the
+answer to the request is lost, a job has at most one successor.
+"""
+
+import copy
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from os import register_at_fork
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
+from urllib.parse import quote, urlsplit
+
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.flink.rest.access import Access, http_client, masked, plain_address
+from streamplace.flink.rest.answers import (
+    Job,
+    JobVertex,
+    finished,
+    is_unavailable,
+    parse_answer,
+    parse_complaint,
+    root_cause,
+)
+from streamplace.model.message_text import listed, quoted, shown
+
+if TYPE_CHECKING:
+    import httpx
+
+ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
+SUSPENDED = "SUSPENDED"
+"""State of a job whose JobManager is no leader any more; the next leader goes on with the job."""
+RUNNING, FINISHED = "RUNNING", "FINISHED"
+FAILING_STATES = frozenset({"FAILED", "FAILING", "RESTARTING"})
+NO_SLOT = "NoResourceAvailableException"
+"""Exception of a job that got no slots in time."""
+AT_WORK = frozenset({RUNNING, FINISHED})
+"""States of the tasks of a running job; tasks that have read all of their input are finished."""
+WAITING = ("CREATED", "SCHEDULED", "DEPLOYING")
+"""States of subtasks that have no slot yet, or whose TaskManager has not answered."""
+ANSWER_SECONDS = 30.0
+"""Timeout for an answer of Flink, which gives most of them within milliseconds."""
+ANSWER_BYTES = 64 * 2**20
+"""Largest answer that is read; a job of a thousand tasks takes a few MiB."""
+POLL_SECONDS = 0.1
+"""Pause before Flink is asked again, whether it did not answer or something is awaited."""
+AFTER_SECONDS = 10.0
+"""Maximum time until Flink has released the slots of a job that has ended, and reports why."""
+RETRY_SECONDS = 60.0
+"""Time for which a request without an answer is repeated, and a job begins or ends (judgement)."""
+EFFECT_SECONDS = 3.0
+"""Time in which a request that failed, or has no answer, shows if it had an effect (judgement)."""
+JAR_SECONDS = 600.0
+"""Timeout for uploading a jar, and for running its main method."""
+NOT_FOUND = "Could not find Flink job"
+T = TypeVar("T")
+
+
+class FlinkError(StreamplaceError):
+    """An error of Flink, in Flink's words."""
+
+
+class NoAnswer(FlinkError):
+    """Flink does not answer, or not at present."""
+
+
+class Refusal(FlinkError):
+    """An answer of Flink itself with an error status."""
+
+    def __init__(self, message: str, complaint: str = "", status: int = 0) -> None:
+        super().__init__(message)
+        self.complaint = complaint  # the complete answer
+        # Its HTTP status; from 500 on, Flink has failed, and says nothing of what was asked.
+        self.status = status
+
+
+def task_state(vertex: JobVertex) -> str:
+    """State of the subtasks of a task that are furthest from running.
+
+    Flink says RUNNING, or INITIALIZING, as soon as one of them does.
+
+    >>> counts = {"SCHEDULED": 3, "RUNNING": 1}
+    >>> task_state({"id": "", "name": "", "parallelism": 4, "status": "RUNNING", "tasks": counts})
+    'SCHEDULED'
+    """
+    status, counts = vertex["status"], vertex.get("tasks", {})
+    if status not in (RUNNING, "INITIALIZING"):
+        return status
+    return next((state for state in WAITING if counts.get(state)), status)
+
+
+class JobResource(Protocol):
+    """A resource of Flink's operator, which as a text is one line."""
+
+    @property
+    def has_autoscaler(self) -> bool:
+        """Whether Flink's autoscaler chooses the parallelism; the cluster itself is not told."""
+        ...
+
+    @property
+    def job_id(self) -> str:
+        """Id of its job when it was read; empty if the operator has not reported one."""
+        ...
+
+    @property
+    def counts_pods(self) -> bool:
+        """Whether it has the number of pods, all of whose slots the job then uses."""
+        ...
+
+
+class Rest:
+    """A cluster's REST interface.
+
+    Requests do not use a proxy, and redirections are not followed.
+
+    ``url``: address such as ``http://localhost:8081``.
+    ``access``: certificates and authorization.
+    """
+
+    patience = 0.0  # seconds for which a request without an answer is repeated
+    # The resource by whose name it is reached; None if it is not.
+    resource: JobResource | None = None
+    # Receives a message when a request is first repeated.
+    tell: Callable[[str], None] = staticmethod(lambda _: None)
+
+    def __init__(self, url: str, access: Access | None = None) -> None:
+        self.url = self._address = plain_address(url)
+        self._path = urlsplit(self.url).path
+        self._client = http_client(self.url, access or Access())
+
+    @classmethod
+    def through(
+        cls, name: str, address: str, client: "httpx.Client", resource: JobResource
+    ) -> "Rest":
+        """Interface behind a proxy that has a client of its own; messages name it by ``name``."""
+        rest = cls.__new__(cls)
+        rest.url, rest._address, rest._client = name, plain_address(address), client
+        rest.resource = resource
+        rest._path = urlsplit(rest._address).path
+        return rest
+
+    def get(self, path: str) -> Any:
+        """Parsed answer to a GET request."""
+        return self._parsed(path, self._patiently(self._ask, "GET", path))
+
+    def patient(self, seconds: float, tell: Callable[[str], None]) -> "Rest":
+        """Return a client that repeats unanswered requests for some time.
+
+        It is for requests that Flink may receive twice: queries, and requests with an id.
+        """
+        other = copy.copy(self)
+        other.patience, other.tell = seconds, tell
+        return other
+
+    def post(self, path: str, document: object, seconds: float = JAR_SECONDS) -> Any:
+        """Parsed answer to a POST request with a JSON document."""
+        content = self._patiently(self._ask, "POST", path, seconds, document)
+        return self._parsed(path, content)
+
+    def task_managers(self) -> list[dict[str, Any]]:
+        """Every TaskManager with its id, its total and its free resources."""
+        managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
+        return managers
+
+    def settings(self) -> dict[str, str]:
+        """Return the configuration of the JobManager, by key."""
+        return {row["key"]: row["value"] for row in self.get("/jobmanager/config")}
+
+    def offered(self) -> dict[str, dict[str, float]]:
+        """TaskManager → total amounts of its external resources."""
+        return {
+            manager["id"]: manager["totalResource"].get("extendedResources", {})
+            for manager in self.task_managers()
+        }
+
+    def job(self, job: str) -> Job:
+        """State and vertices of a job; a suspended one is no answer, as it may come back."""
+        if not job:
+            raise SettingError("the id of the job is empty; give the id of a job, as --job ID")
+
+        def ask() -> Job:
+            path = job_path(job)
+            answer: Job = self._parsed(path, self._ask("GET", path))
+            if answer["state"] == SUSPENDED:
+                raise NoAnswer(f"job {shown(job)} is suspended until a JobManager takes it over")
+            for vertex in answer["vertices"]:
+                vertex["status"] = task_state(vertex)
+            return answer
+
+        return self._patiently(ask)
+
+    def state(self, job: str) -> str | None:
+        """State of a job; None if Flink does not know the job."""
+        try:
+            return str(self.job(job)["state"])
+        except Refusal as error:
+            if NOT_FOUND in str(error):
+                return None
+            raise
+
+    def jobs(self) -> dict[str, str]:
+        """Job → state, including jobs that have ended.
+
+        Flink never refuses this, so a refusal is that of a gateway before it.
+        """
+        try:
+            return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
+        except Refusal as error:
+            raise NoAnswer(str(error)) from None
+
+    def running_job(self, job: str) -> Job:
+        """State and vertices of a running job; otherwise an error that quotes the known reason."""
+        document = self.job(job)
+        if document["state"] == FINISHED:
+            raise FlinkError(f"{finished(job)}; only a running job can be examined")
+        if document["state"] != RUNNING:
+            why = self.failure(job) if document["state"] in FAILING_STATES else ""
+            advice = self._advice(job) if NO_SLOT in why else None
+            raise FlinkError(
+                f"job {shown(job)} is {shown(document['state'])}, not RUNNING; "
+                f"{advice or 'wait for it or start it again'}{': ' if why else ''}{why}"
+            )
+        for vertex in document["vertices"]:
+            if vertex["status"] not in AT_WORK or vertex["parallelism"] < 1:
+                raise FlinkError(
+                    f"job {shown(job)} is not running (yet, or any more): its task "
+                    f"{quoted(vertex['name'])} is {shown(vertex['status'])}; "
+                    f"{self._advice(job) or 'wait until all of them run'}"
+                )
+        return document
+
+    def _advice(self, job: str) -> str | None:
+        """Advice for a job that waits for slots while other jobs have some of every TaskManager."""
+        holders = [set(self.holders(manager["id"])) for manager in self.task_managers()]
+        if not holders or any(job in jobs or not jobs for jobs in holders):
+            return None
+        return (
+            "it has no slot, because every TaskManager has slots of other jobs: a job without a "
+            "placement requests whole TaskManagers, so submit it with 'streamplace flink apply', "
+            "or cancel the others"
+        )
+
+    def live_jobs(self) -> list[str]:
+        """Ids of the jobs that have not ended, and are not suspended."""
+        return [job for job, state in self.jobs().items() if state not in {*ENDED, SUSPENDED}]
+
+    def upload(self, jar: Path) -> str:
+        """Upload a jar and return its id."""
+        path = "/jars/upload"
+        with jar.open("rb") as file:
+            files = {"jarfile": (jar.name, file, "application/x-java-archive")}
+            content = self._patiently(self._ask, "POST", path, JAR_SECONDS, None, files)
+        return str(self._parsed(path, content)["filename"]).rsplit("/", 1)[-1]
+
+    def remove_jar(self, jar: str) -> None:
+        """Remove an uploaded jar."""
+        self._patiently(self._ask, "DELETE", f"/jars/{quote(jar, safe='')}")
+
+    def run_jar(self, jar: str, entry_class: str | None, arguments: Sequence[str] = ()) -> str:
+        """Run a jar's main class and return the id of the job that it submits."""
+        entry = {} if entry_class is None else {"entryClass": entry_class}
+        document: dict[str, object] = {"programArgsList": [*arguments], **entry}
+        return str(self.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
+
+    def cancel(self, job: str) -> str:
+        """Cancel a job, unless it has ended; return its last state when its slots are released."""
+        state = str(self.job(job)["state"])
+        if state not in ENDED:
+            try:
+                self._patiently(self._ask, "PATCH", job_path(job))
+            except Refusal as error:
+                if error.status != HTTPStatus.CONFLICT:  # it ended by itself; answers may say later
+                    raise
+            state = self.wait(job, ENDED)
+        self.wait_released()
+        return state
+
+    def wait_released(self) -> None:
+        """Wait for a moment until no slot belongs to a job that has ended.
+
+        TaskManagers release slots a moment after a job has ended; until then its resources are in
+        use.
+        """
+        ended = {job for job, state in self.jobs().items() if state in ENDED}
+        rows = self.task_managers() if ended else []
+        devices = [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
+        for _ in turns(AFTER_SECONDS):
+            while devices and not self._has_slot(devices[0], ended):
+                del devices[0]
+            if not devices:
+                return
+
+    def _has_slot(self, device: str, jobs: set[str]) -> bool:
+        """Whether any of some jobs has a slot on a TaskManager."""
+        with suppress(Refusal):  # it has just ended
+            return not jobs.isdisjoint(self.holders(device))
+        return False
+
+    def wait(self, job: str, states: frozenset[str], seconds: float = RETRY_SECONDS) -> str:
+        """Wait until a job is in one of the states, and return that state."""
+        for _ in turns(seconds):
+            if (state := str(self.job(job)["state"])) in states:
+                return state
+        raise FlinkError(f"job {shown(job)} is still {shown(state)} after {seconds:g} s")
+
+    def wait_running(self, job: str, seconds: float = RETRY_SECONDS) -> None:
+        """Wait until every subtask of a job runs, or has read all of its input.
+
+        If the job ends meanwhile, the error quotes the reason.
+        """
+        for _ in turns(seconds):
+            document = self.job(job)
+            if document["state"] == FINISHED:
+                raise FlinkError(f"{finished(job)} before all of it ran")
+            if document["state"] in ENDED:
+                raise FlinkError(f"job {shown(job)} is {document['state']}: {self.failure(job)}")
+            states = {vertex["status"] for vertex in document["vertices"]}
+            if states and states <= AT_WORK:  # a job that is being recovered shows no task
+                return
+        raise FlinkError(f"job {shown(job)} does not run after {seconds:g} s")
+
+    def failure(self, job: str) -> str:
+        """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
+        for _ in turns(AFTER_SECONDS):
+            answer = self.get(job_path(job, "exceptions"))
+            if entries := answer.get("exceptionHistory", {}).get("entries"):
+                return root_cause(entries[0].get("stacktrace", ""))
+            if self.job(job)["state"] not in FAILING_STATES:
+                break
+        return root_cause("no exception is known")
+
+    def holders(self, device: str) -> list[str]:
+        """Jobs with a slot on a TaskManager."""
+        slots = self.task_manager(device).get("allocatedSlots", [])
+        return sorted({slot["jobId"] for slot in slots})
+
+    def task_manager(self, device: str) -> dict[str, Any]:
+        """Return the total and free resources of a TaskManager, and the allocated slots."""
+        manager: dict[str, Any] = self.get(f"/taskmanagers/{quote(device, safe='')}")
+        return manager
+
+    def _patiently(self, ask: Callable[..., T], *words: object) -> T:
+        """Result of a function, which is called again while there is no answer and patience."""
+        deadline, is_first = time.monotonic() + self.patience, True
+        while True:
+            try:
+                return ask(*words)
+            except NoAnswer as error:
+                if time.monotonic() >= deadline:
+                    raise
+                if is_first:
+                    self.tell(f"{error}; trying again")
+                is_first = False
+            time.sleep(POLL_SECONDS)
+
+    def _parsed(self, path: str, content: bytes) -> Any:
+        """Parse the content of an answer."""
+        try:
+            return parse_answer(path, content)
+        except ValueError as error:
+            raise FlinkError(
+                f"{self.url}{shown(path)}: its answer is not one of Flink's REST API: {error}"
+            ) from None
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        seconds: float = ANSWER_SECONDS,
+        document: object = None,
+        files: Mapping[str, tuple[str, BinaryIO, str]] | None = None,
+    ) -> bytes:
+        """Content of the answer to a request, which is sent once."""
+        import httpx
+
+        try:
+            target = f"{self._path}{path}"  # as it is, even if an id in it is ".."
+            answer, content = _within(
+                seconds,
+                partial(
+                    received, self._client, method, self._address, target, seconds, document, files
+                ),
+            )
+        except (httpx.TimeoutException, TimeoutError):
+            raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            reason = shown(str(error) or type(error).__name__)
+            if "Connection refused" in reason:
+                reason = "connection refused; start it, or correct the address"
+            raise NoAnswer(f"no Flink answers at {self.url}: {reason}") from None
+        if answer.status_code >= 400:
+            complaint = parse_complaint(content)
+            message = f"Flink answers {answer.status_code}: {root_cause(complaint)}"
+            message += "; give a valid --authorization" if answer.status_code == 401 else ""
+            if self.resource is not None and answer.status_code == 403:
+                message = f"a right is missing: {shown(complaint, 300)}"
+            if is_unavailable(answer.status_code, complaint):
+                raise NoAnswer(message)
+            raise Refusal(message, complaint, answer.status_code)
+        # A gateway in front of Flink sends its login or maintenance page, or the way there.
+        if answer.status_code >= 300:
+            location = answer.headers.get("Location")
+            there = f" to {masked(location)}" if location else ""
+            raise NoAnswer(
+                f"{self.url} redirects{there}, and redirects are not followed; use Flink's own "
+                "address"
+            )
+        if content.lstrip()[:1] == b"<":
+            raise NoAnswer(f"no Flink answers at {self.url}: a web page came instead")
+        return content
+
+
+def received(
+    client: "httpx.Client",
+    method: str,
+    address: str,
+    target: str,
+    seconds: float,
+    document: object = None,
+    files: Mapping[str, tuple[str, BinaryIO, str]] | None = None,
+    kind: str = "application/json",
+) -> tuple["httpx.Response", bytes]:
+    """Send a request; return the head and the content of the answer.
+
+    An answer that takes too long, or has too many bytes, is an error of httpx.
+    """
+    import httpx
+
+    deadline, content = time.monotonic() + seconds, bytearray()
+    with client.stream(
+        method,
+        address,
+        content=None if document is None else json.dumps(document).encode(),
+        files=files,
+        headers={"Accept-Encoding": "identity"}
+        | ({} if document is None else {"Content-Type": kind}),
+        timeout=seconds,
+        extensions={"target": target.encode()},
+    ) as answer:
+        answer.headers.pop("Content-Encoding", None)  # few bytes may unpack to gigabytes
+        for part in answer.iter_bytes():
+            content += part
+            if len(content) > ANSWER_BYTES:
+                raise httpx.ReadError(f"an answer has more than {ANSWER_BYTES} bytes")
+            if time.monotonic() > deadline:
+                raise httpx.ReadTimeout("")
+    return answer, bytes(content)
+
+
+_WORKERS: list["SimpleQueue[Callable[[], None]]"] = []
+"""Queues of the threads that wait for a request; a forked process has none of the threads."""
+register_at_fork(after_in_child=_WORKERS.clear)
+
+
+def _within(seconds: float, request: Callable[[], T]) -> T:
+    """Result of a request that takes some time in all; TimeoutError if it takes longer.
+
+    Timeouts of httpx are those of every read, and the name of a host is looked up without any. So
+    a request is sent by another thread, which takes the next one when it has its answer.
+    """
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(request())
+        except BaseException as error:
+            result.set_exception(error)
+
+    try:
+        worker = _WORKERS.pop()
+    except IndexError:
+        worker = SimpleQueue()
+        Thread(target=_work, args=(worker,), daemon=True).start()
+    worker.put(run)
+    return result.result(seconds)
+
+
+def _work(requests: "SimpleQueue[Callable[[], None]]") -> None:
+    """Send one request after the other."""
+    while True:
+        requests.get()()
+        _WORKERS.append(requests)
+
+
+def turns(seconds: float) -> Iterator[None]:
+    """Turns of waiting for something, at least one; between two of them passes `POLL_SECONDS`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        yield
+        if time.monotonic() > deadline:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def only_job(rest: Rest, given: str | None) -> str:
+    """Id of the given job, else of the only one that has not ended, or that of a resource.
+
+    Flink takes ids in capitals, too, but the id of a successor is made from small letters.
+    """
+    if given is not None:
+        return given.lower()
+    states, live = rest.jobs(), rest.live_jobs()
+    if len(live) > 1:
+        if rest.resource is not None and rest.resource.job_id in live:
+            return rest.resource.job_id
+        names = ", ".join(f"{job} ({shown(str(rest.job(job)['name']))})" for job in live[:8])
+        raise SettingError(f"{len(live)} jobs are running: {names}; choose one with --job ID")
+    if not live and SUSPENDED in states.values():
+        waiting = listed([name for name, state in states.items() if state == SUSPENDED])
+        raise SettingError(
+            f"no job is running; wait until a JobManager takes over what is suspended: {waiting}"
+        )
+    if not live:
+        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
+        raise SettingError(
+            f"no job is running{others and f' ({others})'}; start one, or name one with --job ID"
+        )
+    return live[0]
+
+
+def job_path(job: str, *steps: str) -> str:
+    """Path of a job, or of something below it, whatever ids hold.
+
+    >>> job_path("a/b", "vertices", "c")
+    '/jobs/a%2Fb/vertices/c'
+    """
+    return "/".join(["/jobs", *(quote(step, safe="") for step in (job, *steps))])
+
+
+def chosen_id(purpose: str) -> str:
+    """Id that all commands choose for a purpose, so that Flink accepts one of their requests."""
+    return hashlib.sha256(f"streamplace {purpose}".encode()).hexdigest()[:32]
+
+
+def successor(job: str) -> str:
+    """Id of the successor of a job.
+
+    >>> successor("0" * 32)
+    'cf11261d0af4f3b322e9c4b7ae85b901'
+    """
+    return chosen_id(f"successor of {job}")
+
+
+def chain_of(job: str, length: int = 64) -> list[str]:
+    """Ids of a job and of its successors, in order: of a move, where it goes, and its returns.
+
+    Every start that fails takes one, so there are enough for hours.
+    """
+    ids = [job]
+    while len(ids) < length:
+        ids.append(successor(ids[-1]))
+    return ids
+
+
+def stop_trigger(job: str, number: int) -> str:
+    """Id of a request that stops a job so that it can be moved; the number is that of the try."""
+    return chosen_id(f"stop {number} of {job}")
+
+
+def return_trigger(job: str) -> str:
+    """Id of the request that stops a job so that it can return to its previous devices."""
+    return chosen_id(f"return of {job}")

@@ -1,0 +1,140 @@
+"""Settings of the JobManager that say how jobs run: their scheduler and their network buffers."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from streamplace.flink.rest.client import Refusal, Rest
+
+REMEDY = (
+    "which ignores placements; set jobmanager.scheduler: default (no reactive mode) and restart "
+    "the JobManager"
+)
+USUAL, REACTIVE = "Default", "Reactive"
+"""Scheduler of Flink that can be used, and the mode of another one in which jobs take all slots."""
+SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+"""Flink's settings for the folder of savepoints; the second is the older name."""
+AUTOSCALER = ("job.autoscaler.", "kubernetes.operator.job.autoscaler.")
+"""Prefixes of the autoscaler's settings; the second is the older one."""
+OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
+"""Setting by which it chooses: whatever has set it, the parallelism of the job has no effect."""
+BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeout")
+"""Setting of the timeout, and its name before Flink 1.19."""
+TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
+BUFFER_SIZE = "taskmanager.memory.segment-size"
+_DURATION = re.compile(r"(-?\d{1,18})\s*(?:(n|µ|mic|mil|ms|s|m|h|d)[a-z]*)?")
+_SECONDS = {"n": 1e-9, "µ": 1e-6, "mic": 1e-6, "mil": 1e-3, "ms": 1e-3, None: 1e-3}
+_SECONDS |= {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+"""Beginnings of the units of Flink's durations, which may be written out: ``2 minutes``."""
+_MEMORY = re.compile(r"(\d{1,18})\s*([kmgt]?)(?:b|[a-z]*bytes)?")
+
+USUAL_BUFFER_TIMEOUT = 0.1
+"""Seconds after which Flink sends a buffer that is not full, by default."""
+
+
+def buffer_timeout(settings: Mapping[str, str]) -> float | None:
+    """Seconds after which a buffer is sent that is not full, by the settings of a JobManager.
+
+    0 if every tuple is sent at once, None if only full buffers are sent. What is not given or not
+    understood is the default. A job may set another timeout for itself, which Flink does not
+    report.
+
+    >>> buffer_timeout({BUFFER_TIMEOUTS[0]: "5 ms"}), buffer_timeout({BUFFER_TIMEOUTS[1]: "-1"})
+    (0.005, None)
+    >>> buffer_timeout({BUFFER_TIMEOUTS[0]: "PT0.02S"})
+    0.02
+    """
+    timeout = _seconds(next((settings[key] for key in BUFFER_TIMEOUTS if key in settings), ""))
+    is_disabled = settings.get(TIMEOUT_ENABLED, "").strip().lower() == "false"
+    if is_disabled or (timeout is not None and timeout < 0):
+        return None
+    return USUAL_BUFFER_TIMEOUT if timeout is None else timeout
+
+
+def shown_settings(rest: Rest) -> Mapping[str, str] | None:
+    """Settings of the JobManager; None where it does not show them, as behind a gateway."""
+    with suppress(Refusal):
+        return rest.settings()
+    return None
+
+
+def memory_bytes(text: str) -> float | None:
+    """Bytes of an amount of memory as Flink reads it; None if it is none, or not positive.
+
+    >>> memory_bytes("32kb"), memory_bytes("4294967296"), memory_bytes("some")
+    (32768.0, 4294967296.0, None)
+    """
+    match = _MEMORY.fullmatch(text.strip().lower())
+    amount = int(match[1]) * 1024.0 ** "bkmgt".index(match[2] or "b") if match else 0.0
+    return amount or None
+
+
+def _seconds(text: str) -> float | None:
+    """Seconds of a duration, which from Flink 2.2 on may be written as in ISO 8601."""
+    if (iso := text.strip().upper()).startswith("P"):
+        with suppress(ValueError):
+            return TypeAdapter(timedelta).validate_python(iso).total_seconds()
+    match = _DURATION.fullmatch(text.strip().lower())
+    return int(match[1]) * _SECONDS[match[2]] if match else None
+
+
+def savepoint_folder(*places: Mapping[str, str]) -> str | None:
+    """Folder of savepoints by the first settings that name one; None if none do.
+
+    >>> savepoint_folder({}, {"state.savepoints.dir": "/old"})
+    '/old'
+    """
+    named = (place[key] for place in places for key in SAVEPOINT_FOLDERS if place.get(key))
+    return next(named, None)
+
+
+def has_autoscaler(settings: Mapping[str, str]) -> bool:
+    """Whether Flink's autoscaler chooses the parallelism: it is on, and does not only advise.
+
+    The operator may turn it on for all jobs, which then shows in what it has chosen alone.
+
+    >>> has_autoscaler({"kubernetes.operator.job.autoscaler.enabled": "true"})
+    True
+    >>> has_autoscaler({OVERRIDES: "bc764cd8ddf7a0cff126f51c16239658:2"})
+    True
+    >>> has_autoscaler({f"job.autoscaler.{key}enabled": str(not key) for key in ("", "scaling.")})
+    False
+    """
+
+    def value(key: str) -> str:
+        return next((settings[p + key] for p in AUTOSCALER if p + key in settings), "").lower()
+
+    is_on = value("enabled") == "true" and value("scaling.enabled") != "false"
+    return is_on or bool(settings.get(OVERRIDES))
+
+
+def scheduler_of(settings: Mapping[str, str], document: Mapping[str, Any]) -> str:
+    """Scheduler of a job, or by the settings of its cluster: a job names it from version 2 on.
+
+    >>> scheduler_of({"jobmanager.scheduler": "adaptive"}, {})
+    'Adaptive'
+    >>> scheduler_of({"jobmanager.scheduler": "adaptive"}, {"schedulerType": "Default"})
+    'Default'
+    """
+    if settings.get("scheduler-mode", "").lower() == "reactive":
+        return REACTIVE
+    usual = settings.get("jobmanager.scheduler", USUAL).capitalize()
+    return str(document.get("schedulerType") or usual)
+
+
+def scheduler_fault(scheduler: str) -> str:
+    """Why a scheduler cannot be used, with the remedy; empty if it can."""
+    if scheduler == USUAL:
+        return ""
+    named = "the cluster runs in reactive mode" if scheduler == REACTIVE else None
+    return f"{named or f'the scheduler is {scheduler}'}, {REMEDY}"
+
+
+def job_fault(rest: Rest, document: Mapping[str, Any]) -> str:
+    """Why the scheduler of a job cannot be used, with the remedy; empty if it can."""
+    is_named = bool(document.get("schedulerType"))
+    return scheduler_fault(scheduler_of({} if is_named else shown_settings(rest) or {}, document))

@@ -1,0 +1,426 @@
+"""Settings of the commands on a running Flink, and the objects that they configure."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from inspect import get_annotations
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Interval
+from pydantic import BeforeValidator
+
+from streamplace.errors import SettingError
+from streamplace.model.defaults import (
+    FLINK_HEADROOM,
+    PATIENCE_SECONDS,
+    SAVEPOINT_SECONDS,
+    SPEED,
+    START_SECONDS,
+    TRIES,
+)
+from streamplace.settings.base import VerbSettings
+from streamplace.settings.convert import (
+    ClusterFile,
+    Count,
+    QuantityText,
+    Rate,
+    SearchBudget,
+    Seconds,
+    Texts,
+    Whole,
+    in_tuple,
+)
+from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, file_key, names_in, option
+from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
+from streamplace.settings.shared import SEED
+
+if TYPE_CHECKING:
+    from streamplace.flink.engine import FlinkEngine
+    from streamplace.flink.move.settings import MoveSettings
+    from streamplace.flink.program.program import Program
+    from streamplace.flink.rest.client import Rest
+    from streamplace.flink.watch.deciding import Guards, RateJudge
+    from streamplace.planning.problem import PlannerSettings
+
+Tell = Callable[[str], None]
+
+
+def _cards(value: Any) -> Any:
+    from streamplace.flink.measure.cluster import parse_cards
+
+    texts = in_tuple(value)
+    return parse_cards(texts) if all(isinstance(text, str) for text in texts) else texts
+
+
+Window = Annotated[Seconds, Interval(ge=2, le=3600)]
+Patience = Annotated[Seconds, Interval(ge=0, le=86_400)]
+StartTime = Annotated[Seconds, Interval(ge=1)]
+Room = Annotated[Whole, Interval(le=1000)]
+Paths = Annotated[tuple[Path, ...], BeforeValidator(in_tuple)]
+NON_RESTORED: bool = file_key(
+    "", "Drop state of the savepoint that belongs to no operator of the job."
+)
+TIMEOUT: float = file_key(
+    "TIME", "Time in which every subtask must run, its state restored.", default=START_SECONDS
+)
+PATIENCE: float = file_key(
+    "TIME", "Longest time until the job counts as steady.", default=PATIENCE_SECONDS
+)
+
+
+class OfFlink(VerbSettings):
+    """Flink's REST interface, and access to it."""
+
+    rest: str = option(
+        "--rest URL",
+        "Address of Flink's REST interface, or kubernetes:NAMESPACE/NAME of a resource of Flink's "
+        "operator.",
+        WHERE,
+        default="http://localhost:8081",
+    )
+    authorization: Path | None = option(
+        "--authorization FILE",
+        "File with 'Bearer TOKEN' or 'NAME:PASSWORD', in place of "
+        "$STREAMPLACE_FLINK_AUTHORIZATION.",
+        WHERE,
+    )
+    cacert: Path | None = file_key(
+        "FILE", "Certificates that the server's is checked against (PEM)."
+    )
+    cert: Path | None = file_key("FILE", "Certificate of the client (PEM).")
+    key: Path | None = file_key("FILE", "Key of the certificate (PEM), if that is another file.")
+
+    def client(self) -> "Rest":
+        """REST interface of the cluster."""
+        from streamplace.flink.operator.resource import named, rest_of
+        from streamplace.flink.rest.access import Access, read_authorization
+        from streamplace.flink.rest.client import Rest
+
+        if resource := named(self.rest):
+            return rest_of(*resource)
+        text, file = read_authorization(self.authorization), self.authorization
+        return Rest(self.rest, access=Access(self.cacert, self.cert, self.key, text, file))
+
+
+class OfJob(OfFlink):
+    """A job of the cluster."""
+
+    job: str | None = option("--job ID", "Id of the job, where several run.")
+
+
+class OfPlacement(VerbSettings):
+    """A placement of the job."""
+
+    placement: Path | None = option(
+        "--placement FILE", "Placement of the job's operators or subtasks (JSON)."
+    )
+
+
+class OfProgram(OfFlink):
+    """What a job is submitted with, but for its jar and its arguments."""
+
+    entry_class: str | None = option(
+        "--entry-class NAME", "Main class of the job.  [default: the jar's own]"
+    )
+    classpaths: Texts = option(
+        "-C, --classpath URL…", "Classes that all machines can read. May be repeated."
+    )
+    libraries: Paths = option("--library FILE…", "Further jar that the job needs. May be repeated.")
+    settings: Texts = option("-D KEY=VALUE…", "Flink's setting for this job. May be repeated.")
+    parallelism: Count | None = option(
+        "-p, --parallelism N", "Parallelism of operators that have none."
+    )
+    managed_memory: QuantityText | None = file_key(
+        "QUANTITY", "Most managed memory that the job takes of a TaskManager."
+    )
+
+    def program(self, jar: Path | None, arguments: tuple[str, ...]) -> "Program | None":
+        """Program that a job is submitted with; None without a jar."""
+        from streamplace.flink.program.program import Program, parse_settings
+        from streamplace.model.units import size_bytes
+
+        if jar is None:
+            if arguments or get_annotations(OfProgram).keys() & self.inputs.keys():
+                raise SettingError(
+                    "what a job is submitted with is given together with its jar; name JAR, too, "
+                    "or drop the other options of the submission"
+                )
+            return None
+        memory = self.managed_memory
+        program = Program(
+            jar,
+            self.entry_class,
+            arguments,
+            self.libraries,
+            self.classpaths,
+            parse_settings(self.settings),
+            self.parallelism,
+            None if memory is None else int(size_bytes(memory) // 2**20),
+        )
+        program.check()
+        return program
+
+
+class OfMachines(OfFlink):
+    """What Flink does not measure of its TaskManagers."""
+
+    mips: QuantityText = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
+    bandwidth: QuantityText | None = file_key("SPEED", "Bandwidth between two TaskManagers.")
+    nic: Annotated[dict[str, str], BeforeValidator(_cards)] = file_key(
+        "SPEED", "Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps'].", default={}
+    )
+
+    def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
+        """Engine that measures and moves jobs."""
+        from streamplace.flink.engine import FlinkEngine
+
+        return FlinkEngine(
+            self.client(), mips=self.mips, bandwidth=self.bandwidth, tell=tell, cards=self.nic
+        )
+
+
+class OfMoves(OfPlacement, OfProgram, OfMachines):
+    """Where a job may run, and how it is saved and started again."""
+
+    cluster: ClusterFile = option(
+        "--cluster FILE", "Cluster file of the devices (TOML).  [default: measure them]", WHERE
+    )
+    savepoints: str | None = option(
+        "--savepoints FOLDER",
+        "Folder (path or URI) that the JobManager can write to.  [default: the cluster's]",
+        WHERE,
+    )
+    native: bool = file_key("", "Save in the format of the state backend, which is faster.")
+    seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)
+    timeout: StartTime = TIMEOUT
+
+    def check(self) -> None:
+        """Refuse network cards of machines that are described."""
+        super().check()
+        self.exclude("nic", "cluster")
+
+    def moves(self) -> "MoveSettings":
+        """How the job is moved."""
+        from streamplace.flink.move.settings import MoveSettings
+
+        return MoveSettings(self.savepoints, seconds=self.timeout, native=self.native)
+
+    def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
+        """Engine that measures and moves the job."""
+        return replace(super().engine(tell), moves=self.moves())
+
+
+class FlinkMoveSettings(OfMoves, OfJob):
+    """How a job is measured, tried elsewhere and moved."""
+
+    rate: Rate | None = option(
+        "--rate RATE",
+        "Rate that all sources are offered together, as in '10 k/s'.  [default: their rate, or as "
+        "much as possible where they are held back]",
+    )
+    tries: Whole = option(
+        "--tries N", "Most layouts that are tried. Each stops the job for seconds.", default=TRIES
+    )
+    max_interruption: Seconds = option(
+        "--max-interruption TIME",
+        "Time for which all tries may stop the job, going back included.  [default: no limit]",
+        HOW_LONG,
+        default=inf,
+    )
+    yes: bool = option("--yes", "Agree to all tries, which stop the job, without being asked.")
+    dry_run: bool = option("--dry-run", "Print what would be moved, and move nothing.")
+    resume: bool = option("--resume", "Finish the move that was interrupted.")
+    patience: Patience = PATIENCE
+    savepoint_timeout: StartTime = file_key(
+        "TIME", "Time in which the savepoint must be complete.", default=SAVEPOINT_SECONDS
+    )
+    settle: Seconds = file_key(
+        "TIME", "Time for which the moved job is watched, and moved back.", default=30.0
+    )
+    allow_non_restored: bool = NON_RESTORED
+
+    def check(self) -> None:
+        """Refuse what does not go together; a resumed move may keep the rest of its command."""
+        super().check()
+        if self.resume:
+            return self.exclude("resume", "dry_run")
+        if self.placement is not None:
+            for name in ("cluster", "rate", "tries", "max_interruption"):
+                self.refuse(
+                    name, f"is for a job that is measured; drop it or {self.name('placement')}"
+                )
+        return None
+
+    def moves(self) -> "MoveSettings":
+        """How the job is moved."""
+        return replace(
+            super().moves(),
+            allow_non_restored=self.allow_non_restored,
+            savepoint_seconds=self.savepoint_timeout,
+            settle=self.settle,
+        )
+
+    def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
+        """Engine that measures and moves the job."""
+        return replace(super().engine(tell), patience=self.patience)
+
+
+class FlinkWatchSettings(OfMoves, OfJob):
+    """How a job is kept on TaskManagers that carry its rate."""
+
+    apply: bool = option(
+        "--apply", "Move the job when that pays, and replace lost TaskManagers by free ones."
+    )
+    policy: str = option(
+        "--policy NAME",
+        "Rule that chooses the number of TaskManagers.",
+        default="work-function",
+        choices=names_in("streamplace.control.policy:POLICIES"),
+    )
+    spare: Texts = option(
+        "--spare DEVICE…", "TaskManager to replace a lost one. May be repeated.", WHERE
+    )
+    every: Annotated[Seconds, Interval(ge=10, le=86_400)] = option(
+        "--every TIME", "Time from one round to the next.", HOW_LONG, default=60.0
+    )
+    at_most: Count | None = option("--at-most N", "Most TaskManagers of the job.  [default: all]")
+    not_between: Texts = option(
+        "--not-between HH:MM-HH:MM…",
+        "Hours, by this clock, without moves for the rate. May be repeated.",
+        HOW_LONG,
+    )
+    metrics: Annotated[Count, Interval(le=65_535)] | None = option(
+        "--metrics PORT", "Serve metrics for Prometheus here, on loopback.", OUTPUT
+    )
+    patience: Seconds = file_key(
+        "TIME", "Time to wait for a lost TaskManager before it is replaced.", default=30.0
+    )
+    least_time: Annotated[Seconds, Interval(le=604_800)] = file_key(
+        "TIME", "Least time from one move to the next.", default=300.0
+    )
+    move_price: Seconds = file_key(
+        "TIME", "Price of a move, as time of running the mean of both layouts.", default=1800.0
+    )
+    lag: Seconds = file_key("TIME", "Time by which tuples may be late.", default=60.0)
+
+    def check(self) -> None:
+        """Refuse settings of moves for a watch that moves nothing."""
+        super().check()
+        self.need("apply", "not_between", "least_time", "savepoints", "native")
+
+    def moves(self) -> "MoveSettings":
+        """How the job is moved: a try may carry less, and then the job returns."""
+        return replace(super().moves(), least_rate=0.0)
+
+    def guards(self) -> "Guards":
+        """When nothing is moved."""
+        from streamplace.flink.watch.deciding import Guards, QuietHours
+
+        return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
+
+    def judge(self) -> "RateJudge":
+        """What decides on the number of TaskManagers."""
+        from streamplace.control.policy import POLICIES
+        from streamplace.control.problem import MoveTerms
+        from streamplace.flink.watch.deciding import RateJudge
+
+        terms = MoveTerms(price=self.move_price, lag=self.lag)
+        return RateJudge(POLICIES[self.policy], self.every, terms)
+
+
+class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
+    """How a job is measured, and which machines are planned for it."""
+
+    rate: QuantityText | None = option(
+        "--rate QUANTITY",
+        "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of what "
+        "they are offered now, such as 2x.",
+    )
+    offers: OffersFile | None = OFFERS
+    cluster: ClusterFile = OWN_MACHINES
+    headroom: Headroom = headroom_option(FLINK_HEADROOM)
+    budget: SearchBudget = option(
+        "--budget TIME", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG
+    )
+    seed: Whole = SEED
+    seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
+    patience: Patience = PATIENCE
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        from streamplace.flink.measure.source_lag import requested_rate
+
+        super().check()
+        self.exclude("offers", "cluster")
+        self.need("offers", "headroom")
+        self.check_given("rate")
+        requested_rate(self.rate or "")
+
+    def of_plan(self) -> "PlannerSettings":
+        """How machines are planned."""
+        from streamplace.planning.problem import PLAN_BUDGET, PlannerSettings
+
+        return PlannerSettings(self.headroom, seed=self.seed, budget=self.budget or PLAN_BUDGET)
+
+    def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
+        """Engine that measures the job."""
+        return replace(super().engine(tell), patience=self.patience)
+
+
+class AsPlaced(OfPlacement):
+    """A placement, which is needed."""
+
+    def placed(self) -> Path:
+        """File of the placement."""
+        self.check_given("placement")
+        assert self.placement is not None
+        return self.placement
+
+
+class FlinkApplySettings(AsPlaced, OfProgram):
+    """How a job is submitted with a placement."""
+
+    savepoint: str | None = option(
+        "--savepoint TEXT", "Savepoint (path or URI) that the job starts from."
+    )
+    allow_non_restored: bool = NON_RESTORED
+    timeout: StartTime = TIMEOUT
+
+    def check(self) -> None:
+        """Refuse a setting without effect."""
+        super().check()
+        self.need("savepoint", "allow_non_restored")
+
+
+class FlinkVerifySettings(AsPlaced, OfJob):
+    """A job, and where it should run."""
+
+
+class FlinkCancelSettings(OfJob):
+    """How a job is ended."""
+
+    savepoint: str | None = option(
+        "--savepoint FOLDER", "Folder (path or URI) in which to save the job's state."
+    )
+    drop_state: bool = option("--drop-state", "End the job even though its state is lost.")
+
+
+class FlinkClusterSettings(OfMachines, OfJob):
+    """How TaskManagers are measured."""
+
+    beside: Texts = option(
+        "--beside JOB…",
+        "Id of a job that stays where it runs. The CPU that its tasks take is reserved. May be "
+        "repeated.",
+        WHERE,
+    )
+    seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
+
+
+class FlinkProfileSettings(OfJob):
+    """How a job is measured."""
+
+    seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)
+    patience: Patience = PATIENCE
+    mips: QuantityText = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)

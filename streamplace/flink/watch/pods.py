@@ -1,0 +1,239 @@
+"""Watch a job of Flink's operator: its number of pods follows its rate, by patches.
+
+Pods have other names after each start of the cluster, and the job may have another id. So the
+resource is the job that is watched, its pods are numbered, and a plan is a number of equal pods
+with one parallelism. What decides, and when, is as in watches of other jobs.
+"""
+
+import time
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+
+from streamplace.display.report import duration
+from streamplace.errors import SettingError
+from streamplace.flink.advise.equal_pods import (
+    SLOTS_SETTING,
+    EqualPods,
+    JobOnOffer,
+    JobOnPods,
+)
+from streamplace.flink.constants import CLEAR
+from streamplace.flink.decide.improving import Trial
+from streamplace.flink.decide.rates import JobRates
+from streamplace.flink.engine import FlinkEngine
+from streamplace.flink.layout import Layout
+from streamplace.flink.operator.api import KubernetesApi
+from streamplace.flink.operator.patch_table import PatchStep
+from streamplace.flink.operator.patching import (
+    PatchJournal,
+    PatchTransaction,
+    check_change,
+    claimed,
+    claimed_again,
+)
+from streamplace.flink.operator.resource import FAILED, FlinkResource, read_deployment
+from streamplace.flink.rest.client import FlinkError, NoAnswer, only_job
+from streamplace.flink.rest.plan import layout_of
+from streamplace.flink.store import Claim
+from streamplace.flink.watch.acting import CHECK_SECONDS, Notices, decision_of
+from streamplace.flink.watch.deciding import (
+    JobModel,
+    LayoutOption,
+    RoundObservation,
+    WatchChoice,
+)
+from streamplace.flink.watch.log import WatchLog
+from streamplace.flink.watch.modelling import limit_of, plan_sizes
+from streamplace.flink.watch.rounds import JobRounds
+from streamplace.flink.watches import MOVED, RETURNED, UNBEGUN, WatchDecision
+from streamplace.io.ledger import errors_for
+from streamplace.model.cluster import Cluster
+from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.units import digits
+from streamplace.planning.offers import Catalogue, Offer
+
+MORE = 2
+"""Most pods if the user sets no limit, as a multiple of those at the beginning (judgement)."""
+
+
+def numbered(layout: Layout) -> Layout:
+    """Layout on pods by number, in place of names that change.
+
+    >>> numbered(Layout({"map": ["count-taskmanager-3-2", "count-taskmanager-3-1"]}))
+    Layout({'map': ['pod-1', 'pod-0']})
+    """
+    names = {name: f"pod-{i}" for i, name in enumerate(sorted(layout.devices))}
+    return Layout({task: [names[name] for name in own] for task, own in layout.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class PodModeller:
+    """Measures a job, and predicts what it carries on other numbers of pods."""
+
+    engine: FlinkEngine
+    seconds: float  # length of a window of measurement
+    most: int  # pods
+
+    def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
+        """Measure the job, as `JobModeller` does; its layouts are those of equal pods."""
+        rest, own = self.engine.rest, self.engine.job()
+        deployment = self.engine.deployment(own)
+        measured = self.engine.measure(own, self.seconds)
+        graph, present = measured.graph, layout_of(rest, own, rest.running_job(own))
+        rates = JobRates(measured, present.by_task(graph))
+        graph = rates.at_measured_costs(graph)
+        offer = only_pod(measured.cluster)
+        costs = measured.cluster.overhead_s, measured.cluster.overhead_s_per_byte
+        only = Catalogue((offer,), *costs, slot_sharing=True)
+        facts = JobOnPods.of(rest, deployment, float(offer.memory))
+        on_offer = JobOnOffer(graph, only, facts, measured.shares)
+        slots, errors = int(rest.settings().get(SLOTS_SETTING, "1")), errors_for(graph)
+
+        def on_pods(number: int, parallel: int) -> tuple[float, list[Layout]]:
+            return on_offer.on(EqualPods(offer, number, slots, parallel, facts.mode))
+
+        def option(rate: float, layout: Layout) -> LayoutOption:
+            interval = RateInterval(rate, rate, rate)
+            if errors is not None:
+                interval = errors.interval(rate)._replace(low=errors.at_least(rate))
+            return LayoutOption(layout, interval, is_known=rates.contradiction is None)
+
+        now = len(present.devices)
+        rate, _ = on_pods(now, facts.parallelism)
+        limits = [n for n in graph.operators.max_parallelism.tolist() if n]
+        limit = 0 if graph.kept_parallelism else min(limits, default=self.most * slots)
+        sizes = {n: on_offer.parallelism_in(n * slots) for n in plan_sizes(self.most)}
+        found = {n: on_pods(n, p) for n, p in sizes.items() if 0 < p <= limit}
+        options = {n: option(rate, places[0]) for n, (rate, places) in found.items()}
+        return JobModel(
+            option(rate, numbered(present)),
+            tuple(own for n, own in options.items() if n != now),
+            tuple(sorted({*options, now})),
+            limit_of(measured, present.by_task(graph)),
+            float(rates.sustained.sum()) / graph.source_rate,
+        )
+
+
+def only_pod(cluster: Cluster) -> Offer:
+    """The pod of which there are several; raise FlinkError if they differ, as on unequal nodes."""
+    cpu = cluster.devices.mips * cluster.devices.cores
+    if cpu.max() > (1 + CLEAR) * cpu.min():
+        raise FlinkError(
+            f"one of its pods has {digits(cpu.max() / cpu.min())} times the CPU of another, so "
+            "that their number does not tell what they carry"
+        )
+    return replace(Offer.of_device(cluster.devices[int(cpu.argmin())]), name="pod")
+
+
+def parallelism_to(before: Layout, after: Layout) -> int:
+    """Parallelism of a job after a change, which operators do not have whose program sets another.
+
+    >>> parallelism_to(Layout({"map": ["pod-0"], "sink": ["pod-0"] * 4}),
+    ...                Layout({"map": ["pod-0", "pod-1"], "sink": ["pod-0"] * 4}))
+    2
+    """
+    numbers = {name: len(places) for name, places in after.items()}
+    changed = [n for name, n in numbers.items() if n != len(before.get(name, ()))]
+    return max(changed or numbers.values())
+
+
+@dataclass(slots=True)
+class PodMover:
+    """Carries out the decisions of a watch by patches, each at most once."""
+
+    api: KubernetesApi
+    resource: FlinkResource  # as it was read before the job was measured
+    log: WatchLog
+    timeout: float  # seconds in which a changed specification must be stable
+    resume_by: str
+
+    def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
+        """Change the number of pods to that of the chosen layout; return the job.
+
+        Others may have changed since the watch began what it rests on: raises FlinkError then.
+        """
+        target = choice.target
+        assert target is not None
+        check_change(self.api, self.resource)
+        if self.resource.has_autoscaler:
+            raise FlinkError("Flink's autoscaler chooses the parallelism now")
+        number = self.log.begin(decision_of(choice, here, job, job))
+        patch = {"job": {"parallelism": parallelism_to(here.layout, target.layout)}}
+        if self.resource.counts_pods:
+            patch = {"taskManager": {"replicas": target.machines}}
+        journal = PatchJournal.of(self.resource, patch, self.resume_by)
+        return self._ended(number, claimed(journal))
+
+    def finish(self, number: int) -> str:
+        """Finish a change that was interrupted, or find that nothing was begun; return the job."""
+        owner = f"{self.resource.namespace}/{self.resource.name}"
+        try:
+            return self._ended(number, claimed_again(owner))
+        except SettingError as error:  # no journal
+            decision = self.log.decisions[number]
+            self.log.end(number, UNBEGUN, str(error), decision.job)
+            return decision.job
+
+    def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
+        """Write the measured rate after a change."""
+        self.log.note_rate(decision, rate)
+
+    def _ended(self, number: int, claim: Claim[PatchJournal]) -> str:
+        """Carry a change out; the next round measures the rate, which is no condition."""
+        ended = PatchTransaction(self.api, claim, self.log.tell, self.timeout).run()
+        states = {
+            PatchStep.KEPT: MOVED,
+            PatchStep.ENDED_AS_CHANGED: MOVED,
+            PatchStep.UNCHANGED: UNBEGUN,
+            PatchStep.CONFLICT: UNBEGUN,
+        }
+        job = self.log.decisions[number].job
+        self.log.end(number, states.get(ended.step, RETURNED), ended.reason, job)
+        took = "" if ended.seconds is None else f"; it took {duration(ended.seconds)} in all"
+        self.log.tell(f"{job}: {ended.step.value}, because {ended.reason}{took}")
+        return job
+
+
+@dataclass(slots=True)
+class PodRounds(JobRounds):
+    """Rounds of a job whose pods are numbered."""
+
+    mover: PodMover | None
+    most: int = 1  # pods
+
+    def _observe(self, job: str) -> RoundObservation:
+        try:
+            own = only_job(self.rest, None)
+        except SettingError as error:  # the cluster starts again, or the job has just ended
+            raise FlinkError(str(error)) from None
+        found = JobRounds._observe(self, own)
+        layout = numbered(found.sample.layout)
+        pods = frozenset(f"pod-{i}" for i in range(max(self.most, len(layout.devices))))
+        return replace(found, sample=replace(found.sample, job=job, layout=layout, managers=pods))
+
+
+def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -> None:
+    """Watch a job until it ends; that its resource is deleted or suspended raises FlinkError."""
+    notices = Notices(rounds.log.tell)
+    while True:
+        if rounds.is_due:
+            try:
+                now = read_deployment(api, resource.namespace, resource.name)
+            except NoAnswer as error:
+                notices(str(error))
+            else:
+                if now is None:
+                    raise FlinkError(f"{resource.title} was deleted")
+                if now.has_ended:
+                    rounds.log.tell(f"the job of {resource.title} has ended")
+                    return
+                if not now.error or now.lifecycle == FAILED:  # others pass, as of a lost node
+                    now.check()
+                if rounds.mover is not None:
+                    rounds.mover.resource = now
+                try:
+                    rounds.pass_round(resource.title)
+                    notices("")
+                except FlinkError as error:  # the job may be restarting
+                    notices(str(error))
+        time.sleep(CHECK_SECONDS)

@@ -1,0 +1,1 @@
+"""Readers of research collections and of the models in them; one format, one file."""

@@ -1,0 +1,205 @@
+"""CPU of operators by thread dumps, and what takes their place."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from fake_flink import CPU, MIPS, failure, writing_shop
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.flink.cpu import dumps
+from streamplace.flink.cpu.charging import (
+    DumpCounts,
+    RunningSubtask,
+    ThreadLoad,
+    charged,
+    estimated_loads,
+)
+from streamplace.flink.cpu.dumps import is_on_core
+from streamplace.flink.measure.measured_graph import measured_graph
+from streamplace.flink.measure.profile import profile
+from streamplace.io.ledger import errors_for
+
+NAMES = ("Source: src", "split", "out: Writer")
+
+
+def elsewhere(clock, parts, cores=0.5):
+    """A job on a TaskManager elsewhere, each of whose subtasks is on a core for a part of time."""
+    flink = writing_shop(clock)
+    flink.devices, flink.process_cpu = ("far",), {"far": cores}
+    flink.on_core = {
+        "far": {f"{name} ({i}/2)#0": part for name, part in parts.items() for i in (1, 2)}
+    }
+    return flink
+
+
+def cores_of(measured):
+    return [measured.cpu[v].cores for v in CPU]
+
+
+def test_the_cpu_of_a_process_is_divided_by_its_dumps(clock):
+    """Flink calls the splitter twenty times as busy as the source, which takes more."""
+    flink = elsewhere(clock, dict(zip(NAMES, (0.5, 0.1, 0.05), strict=True)), 1.3)
+    measured = profile(flink.rest, "job", 60)
+    assert sum(cores_of(measured)) == pytest.approx(1.24, abs=0.04)  # and Java itself
+    assert cores_of(measured) == pytest.approx([0.95, 0.19, 0.1], rel=0.3)
+    number = flink.dumped["far"]
+    assert number >= 60
+    graph = measured_graph(measured, MIPS)
+    text = f"{number} thread dumps of each TaskManager; off by up to ±"
+    assert str(graph.attributes["cpu per operator"]).startswith(text)
+    assert not [name for name in graph.attributes if name.startswith("cpu of")]
+    assert not [doubt for doubt in measured.doubts if "ipt of" in doubt or "dumps" in doubt]
+
+
+def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock):
+    """Flink reports no busy time of the source, and calls what waits busy all the time."""
+    flink = elsewhere(clock, dict(zip(NAMES, (0.3, 0.02, 0.3), strict=True)), 1.24)
+    del flink.on_core["far"]["Source: src (1/2)#0"], flink.on_core["far"]["Source: src (2/2)#0"]
+    for i in (1, 2):
+        flink.on_core["far"][f"Source: src ({i}/2)#0"] = 0.0
+        flink.on_core["far"][f"Legacy Source Thread - Source: src ({i}/2)#0"] = 0.3
+    flink.vertices["v0"].rates = {**flink.vertices["v0"].rates, "accumulateBusyTimeMs": "NaN"}
+    flink.vertices["v1"].rates = {**flink.vertices["v1"].rates, "accumulateBusyTimeMs": 2000.0}
+    flink.otherwise_of = lambda vertex, i: (
+        {"metrics": {"accumulated-busy-time": "NaN"}} if vertex.name == "Source: src" else {}
+    )
+    measured = profile(flink.rest, "job", 60)
+    assert cores_of(measured) == pytest.approx([0.55, 0.04, 0.55], rel=0.1, abs=0.02)
+    assert measured.waiting["v1"].rate == pytest.approx(100 / 2, rel=0.1)
+    assert [*measured.waiting] == ["v1"]
+
+
+def test_what_native_threads_take_is_charged_and_widens_intervals(clock):
+    """Java's threads were on a core for 0.4 s per second, and the process took twice that."""
+    parts = dict(zip(NAMES, (0.05, 0.1, 0.05), strict=True))
+    origins = []
+    for cores in (0.4, 1.6):
+        measured = profile(elsewhere(clock, parts, cores).rest, "job", 60)
+        assert sum(cores_of(measured)) == pytest.approx(cores - 0.06, abs=0.03)
+        origins.append(measured.origin.error)
+        graph = measured_graph(measured, MIPS)
+        errors, steady = errors_for(graph), errors_for(replace(graph, attributes=ATTRIBUTES))
+        assert errors.high == pytest.approx(steady.high * (1 + measured.origin.error), rel=1e-3)
+    assert origins[1] == pytest.approx(0.7, abs=0.1)
+    assert origins[0] < origins[1]
+
+
+ATTRIBUTES = {"profile windows": 1}
+
+
+def test_noise_of_dumps_is_no_part_at_any_rate(clock):
+    """One subtask reads twice as much as the other, and is seen as often."""
+    flink = elsewhere(clock, dict(zip(NAMES, (0.1, 0.3, 0.1), strict=True)), 1.0)
+    flink.vertices["v1"].shares = (2 / 3, 1 / 3)
+    measured = profile(flink.rest, "job", 60)
+    assert len(measured.observations["v1"]) == 1
+    assert measured.constant["v1"] < 0.1 * measured.cpu["v1"].cores
+
+
+def test_native_threads_that_a_task_has_started_are_its_own():
+    """They inherit its name, where the kernel keeps all of it."""
+    subtask = RunningSubtask("job", "v", 0, "dev", "mean (1/4)#0", 900.0)
+    loads = [ThreadLoad(subtask.thread, 0.1, 0.02), ThreadLoad(subtask.thread, 0.03, 0.0)]
+    (cpu,) = charged(loads, [subtask], ()).values()
+    assert (cpu.cores, cpu.source) == (pytest.approx(0.13), "")
+    assert cpu.thread == loads[0]
+
+
+def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock):
+    """All were runnable all the time on a machine that gave them a third of it."""
+    measured = profile(elsewhere(clock, dict.fromkeys(NAMES, 1.0), 2.0).rest, "job", 60)
+    assert cores_of(measured) == pytest.approx([0.63] * 3, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("answer", "requests"),
+    [
+        (failure("forbidden", status=403), 1),
+        (failure("a.B: busy", status=503), dumps.MOST_FAILURES),
+        (failure("No TaskExecutor registered under far", status=404), 1),  # it was replaced
+        ({"threadInfos": [{"threadName": 7}]}, 1),
+    ],
+)
+def test_without_dumps_busy_time_divides_the_cpu(clock, answer, requests):
+    """Nothing of it vanishes, and one line tells why; a TaskManager is not asked for ever."""
+    flink = elsewhere(clock, dict.fromkeys(NAMES, 0.1), 0.9)
+    flink.answers["GET /taskmanagers/far/thread-dump"] = answer
+    measured = profile(flink.rest, "job", 10)
+    assert sum(cores_of(measured)) == pytest.approx(0.9)
+    assert cores_of(measured)[1] == pytest.approx(20 * cores_of(measured)[0])
+    assert len([1 for path in flink.requests("GET") if "thread-dump" in path]) == requests
+    assert (
+        len([doubt for doubt in measured.doubts if "dumps of far cannot be taken (" in doubt]) == 1
+    )
+    assert str(measured.origin).startswith(
+        "CPU of whole TaskManagers, divided by busy time; off by"
+    )
+
+
+def test_a_slow_task_manager_gives_few_dumps(clock, monkeypatch):
+    """It stands still for each, so they may take a tenth of the time."""
+    flink = elsewhere(clock, dict.fromkeys(NAMES, 0.1))
+    usual = flink._dump
+
+    def slow(device):
+        clock.now += 0.5
+        return usual(device)
+
+    monkeypatch.setattr(flink, "_dump", slow)
+    measured = profile(flink.rest, "job", 60)
+    assert 10 <= flink.dumped["far"] <= 15
+    assert (
+        measured.origin.error > 2 * profile(elsewhere(clock, {}).rest, "job", 10).origin.error / 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "frames", "is_on"),
+    [
+        ("RUNNABLE", ["A.work(A.java:1)"], True),
+        ("RUNNABLE (in native)", ["org.rocksdb.RocksDB.get(Native Method)"], True),
+        ("RUNNABLE", ["java.base@17.0.1/java.util.ArrayDeque.poll(ArrayDeque.java:5)"], True),
+        ("RUNNABLE", ["a.netty4.io.netty.channel.epoll.Native.epollWait0(Native Method)"], False),
+        ("RUNNABLE", ["java.base@11/sun.nio.ch.EPoll.wait(Native Method)"], False),
+        ("RUNNABLE", ["java.net.SocketInputStream.socketRead0(Native Method)"], False),
+        ("RUNNABLE", ["sun.management.ThreadImpl.dumpThreads0(Native Method)"], False),
+        ("RUNNABLE", ["org.rocksdb.RocksDB.flush(Native Method)"], False),
+        ("RUNNABLE", ["sun.nio.ch.SocketDispatcher.read0(Native Method)", "a.B.c(B.java)"], True),
+        (
+            "RUNNABLE",
+            [
+                "sun.nio.ch.SocketDispatcher.read0(Native Method)",
+                "sun.nio.ch.NioSocketImpl.tryRead(N.java:2)",
+            ],
+            False,
+        ),
+        ("RUNNABLE", [], False),
+        ("TIMED_WAITING on java.lang.Object@1", ["java.lang.Object.wait(Native Method)"], False),
+        ("BLOCKED on java.lang.Object@1", ["A.work(A.java:1)"], False),
+    ],
+)
+def test_runnable_threads_are_on_a_core_unless_they_wait_in_native_code(state, frames, *, is_on):
+    name = 'odd "name" Id=3 RUNNABLE\n'
+    text = f'"{name}" Id=17 {state}\n' + "".join(f"\tat {frame}\n" for frame in frames) + "\n"
+    assert is_on_core(text, name) is is_on
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=5),
+    st.lists(st.one_of(st.floats(0, 1e5), st.just(math.nan)), min_size=5, max_size=5),
+    st.integers(0, 40),
+    st.floats(0.001, 64),
+)
+def test_all_cpu_of_a_process_is_charged(hits, busy, number, cores):
+    """By dumps or busy time, whatever these say."""
+    subtasks = [
+        RunningSubtask("job", "v", i, "far", f"map ({i + 1}/{len(hits)})#0", busy[i])
+        for i in range(len(hits))
+    ]
+    counted = {(one.thread, i): min(hits[i], number) for i, one in enumerate(subtasks)}
+    loads = estimated_loads(DumpCounts(number, counted if number else {}, 30.0), subtasks, cores)
+    if number or any(one.busy > 0 for one in subtasks):
+        assert sum(load.cores for load in loads) == pytest.approx(cores)
+    assert all(load.cores >= 0 for load in loads)

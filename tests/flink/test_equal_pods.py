@@ -1,0 +1,294 @@
+"""Plans of equal pods, and the patches that ask for them."""
+
+import shlex
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from fake_flink import advised, bare_manager
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operator_stand_in import BLUE_GREEN, MODE, resource, specification
+
+from streamplace.errors import ProblemError, SettingError
+from streamplace.flink.advise.equal_pods import (
+    EqualPods,
+    JobOnPods,
+    patch_commands,
+    planned_pods,
+)
+from streamplace.flink.decide.slot_assignment import MODES
+from streamplace.flink.deployment import deployment_of
+from streamplace.flink.engine import FlinkEngine
+from streamplace.flink.operator.patching import merged
+from streamplace.flink.watch.pods import PodModeller
+from streamplace.io.ledger import MOVE, errors_of_runs, recorded_runs
+from streamplace.model import Cluster, Operator, Stream, StreamGraph
+from streamplace.placers.registry import Budget
+from streamplace.planning.offers import Catalogue, Offer, parse_offers
+from streamplace.planning.problem import PlannerSettings
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/kubernetes.md"
+OFFERED, WRITTEN = (
+    '```toml title="pods.toml"\n',
+    "a merge patch of the FlinkDeployment with the fields that change:\n\n```yaml\n",
+)
+GB = 10**9
+QUICK = PlannerSettings(budget=Budget(evaluations=50))
+SLOTS = "taskmanager.numberOfTaskSlots"
+
+
+def job(work, rate=1000.0, parallelism=1):
+    """A source without CPU, and an operator that uses so many cores of 2500 MIPS."""
+    map_ = Operator("map", ipt=work * 2.5e9 / rate, parallelism=parallelism, max_parallelism=128)
+    source = Operator("src", rate=rate, parallelism=parallelism, max_parallelism=128)
+    return StreamGraph.of("job", [source, map_], [Stream("src", "map", partitioning="hash")])
+
+
+def plan(graph, offers, now=None):
+    facts = now or JobOnPods(1, "NONE", MODES, 0.0)
+    return planned_pods(graph, Catalogue(tuple(offers), slot_sharing=True), QUICK, facts, {})
+
+
+def offer(cores, price=1.0, **facts):
+    return Offer(f"of-{cores}", price, mips="2500 MIPS", cores=cores, **facts)
+
+
+@settings(max_examples=10, deadline=None)
+@given(work=st.floats(0.1, 6.0), prices=st.tuples(st.integers(1, 9), st.integers(1, 9)))
+def test_pods_are_the_cheapest_that_the_work_fits_on(work, prices):
+    """Each has the same part of the work, whose subtasks take a core at most."""
+    offers = [offer(cores, price) for cores, price in zip((1, 4), prices, strict=True)]
+    pods, result = plan(job(work), offers)
+    costs = [offer.price * ceil(round(work / offer.cores, 9)) for offer in offers]
+    assert result.cost == pods.number * pods.offer.price == min(costs)
+    assert float(result.bound) <= result.cost
+    assert result.carries >= 1000 * (1 - 1e-9)
+    assert pods.parallelism <= pods.number * pods.slots
+
+
+def test_the_parallelism_stays_if_it_is_enough():
+    pods, _ = plan(job(0.9, parallelism=3), [offer(1)], JobOnPods(3, "TASKS", MODES, 0.0))
+    assert pods == EqualPods(offer(1), 1, 3, 3, "TASKS")
+
+
+def test_the_parallelism_of_the_autoscaler_stays():
+    """Three subtasks, which need two cores each at most, are not divided further."""
+    own = JobOnPods(3, "NONE", MODES, 0.0, keeps_parallelism=True)
+    pods, _ = plan(job(2.9, parallelism=3), [offer(1), offer(4, 2)], own)
+    assert pods.parallelism == 3
+    assert pods.number * pods.slots >= 3
+    with pytest.raises(ProblemError):
+        plan(job(3.1, parallelism=3), [offer(4)], own)
+
+
+def test_what_the_program_sets_stays():
+    graph = job(3.5)
+    parallel = graph.operators.parallelism.copy()
+    parallel[0] = 3
+    graph = graph.with_operators(replace(graph.operators, parallelism=parallel))
+    pods, result = plan(graph, [offer(1)])
+    assert (pods.number, pods.parallelism) == (4, 4)
+    assert result.parallelism == {"src": 3, "map": 4}
+
+
+@pytest.mark.parametrize(("source", "needed"), [(0, 2), (3, 7)])
+def test_slot_sharing_groups_have_slots_of_their_own(source, needed):
+    """Subtasks of two groups share none; three that the program sets stay beside four."""
+    graph = job(0.5, parallelism=1 if not source else 4)
+    operators = replace(graph.operators, slot_sharing_group=("a", "b"))
+    if source:
+        operators = replace(operators, parallelism=np.array([3, 4], np.int32))
+    graph = graph.with_operators(operators)
+    now = JobOnPods(4 if source else 1, "NONE", MODES, 0.0)
+    pods, _ = plan(graph, [offer(1, at_most=1)], now)
+    assert (pods.number, pods.slots, pods.parallelism) == (1, needed, now.parallelism)
+
+
+def test_every_slot_has_the_memory_that_it_has_now():
+    own = JobOnPods(1, "NONE", MODES, 1.0 * GB)
+    small, large = offer(2, memory=1 * GB), offer(2, 1.5, memory=2 * GB)
+    assert plan(job(1.5), [small], own)[0] == EqualPods(small, 2, 1, 2, "NONE")
+    both = [small, replace(large, name="large")]
+    assert plan(job(1.5), both, own)[0] == EqualPods(both[1], 1, 2, 2, "NONE")
+
+
+def test_a_rate_that_no_pods_carry_is_refused():
+    with pytest.raises(ProblemError):
+        plan(job(1.5), [offer(1, at_most=1)])
+
+
+def test_a_patch_has_what_changes_and_says_what_it_was():
+    pods = EqualPods(offer(2, memory=2**31), 3, 2, 6, "SLOTS")
+    result = plan(job(0.5), [offer(1)])[1]
+    own = resource()
+    patch = pods.patch(own, 2500.0, 2.0**30, result)
+    spec = merged(own.spec, patch.document["spec"])
+    assert spec["taskManager"]["resource"] == {"cpu": 2, "memory": "2048m"}
+    assert spec["job"] == {**own.spec["job"], "parallelism": 6}
+    assert spec["flinkConfiguration"] == {SLOTS: "2", MODE: "SLOTS"}
+    assert spec["jobManager"] == own.spec["jobManager"]
+    text = str(patch)
+    assert yaml.safe_load(text) == patch.document
+    assert "parallelism: 6  # was 1\n" in text
+    (command,) = patch_commands(own, "plan/patch.yaml", patch)
+    assert shlex.split(command)[:4] == ["kubectl", "patch", "flinkdeployment", "count"]
+
+
+def test_the_patch_of_the_page_is_what_is_written():
+    """Of a job on two pods of half a core with a slot each, whose profile was steady."""
+    page = PAGE.read_text("utf-8")
+    described, written = (page.split(start)[1].split("```")[0] for start in (OFFERED, WRITTEN))
+    offers = replace(parse_offers(described.encode(), "pods.toml"), slot_sharing=True)
+    runs = [run for run in recorded_runs() if run.by != MOVE]
+    steady = replace(QUICK, errors=errors_of_runs(runs))
+    now = JobOnPods(2, "NONE", MODES, 2.0**30)
+    pods, result = planned_pods(job(1.44, 40_000, 2), offers, steady, now, {})
+    own = resource(taskManager={"resource": {"cpu": 0.5}}, job={"parallelism": 2})
+    assert str(pods.patch(own, 2500.0, 2.0**30, result)) == written
+
+
+def test_settings_are_read_and_changed_where_they_stand():
+    """The operator takes nested settings and values of any type, too."""
+    nested = {"taskmanager": {"numberOfTaskSlots": 4, "load-balance.mode": "SLOTS"}}
+    own = resource(flinkConfiguration={SLOTS: None, **nested, "job.autoscaler.enabled": True})
+    assert own.has_autoscaler
+    assert own.configuration[SLOTS] == "4"
+    pods, result = EqualPods(offer(1), 1, 2, 1, "TASKS"), plan(job(0.5), [offer(1)])[1]
+    patch = pods.patch(own, 2500.0, None, result).document["spec"]
+    changed = {"numberOfTaskSlots": "2", "load-balance.mode": "TASKS"}
+    assert patch == {"flinkConfiguration": {"taskmanager": changed}}
+
+
+def test_a_patch_of_what_there_is_is_empty():
+    own, result = resource(), plan(job(0.5), [offer(1)])[1]
+    for pods in (
+        EqualPods(offer(1), 1, 1, 1, "NONE"),
+        EqualPods(offer(1, memory=9), 1, 1, 1, "NONE"),
+    ):
+        patch = pods.patch(own, 2500.0, 9.0, result)
+        assert not patch.changes
+        assert not [*patch_commands(own, "patch.yaml", patch)]
+
+
+def test_replicas_are_changed_where_they_count():
+    """The operator then makes the parallelism that of all slots."""
+    result = plan(job(0.5), [offer(1)])[1]
+    for own, changes in (
+        (resource(mode="standalone"), {"job": {"parallelism": 3}}),
+        (resource(taskManager={"replicas": 1}), {"taskManager": {"replicas": 3}}),
+    ):
+        patch = EqualPods(offer(1), 3, 1, 3, "NONE").patch(own, 2500.0, None, result)
+        assert patch.document["spec"] == changes
+    own = JobOnPods(3, "NONE", MODES, 0.0, fills_slots=True)
+    pods, _ = plan(job(1.9, parallelism=3), [offer(2, at_least=2)], own)
+    assert (pods.number * pods.slots, pods.parallelism) == (2, 2)
+
+
+def test_what_is_requested_is_less_than_the_limit_by_its_factor():
+    own = resource(flinkConfiguration={"kubernetes.taskmanager.cpu.limit-factor": "2.0"})
+    patch = EqualPods(offer(4), 1, 1, 1, "NONE").patch(
+        own, 2500.0, None, plan(job(0.5), [offer(1)])[1]
+    )
+    assert patch.document["spec"] == {"taskManager": {"resource": {"cpu": 2}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"flinkConfiguration": {"job.autoscaler.enabled": "true"}}, "autoscaler"),
+        ({"metadata": {"managedFields": [{"manager": "argocd-controller"}]}}, "Argo CD"),
+        ({"metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}}}, "Helm"),
+        ({"metadata": {"managedFields": [{"manager": "kustomize-controller"}]}}, "Flux"),
+        ({"metadata": {"ownerReferences": [BLUE_GREEN]}}, "FlinkBlueGreenDeployment both"),
+    ],
+)
+def test_who_else_changes_the_specification_is_told(changes, word):
+    own, result = resource(**changes), plan(job(0.5), [offer(1)])[1]
+    patch = EqualPods(offer(2), 3, 2, 6, "SLOTS").patch(own, 2500.0, None, result)
+    told, command = patch_commands(own, "patch.yaml", patch)
+    assert word in told
+    assert command.startswith("kubectl")
+    assert ("job" in patch.document["spec"]) == (word != "autoscaler")
+
+
+def application(shop, **settings):
+    """A job of three operators, which take 0.26 cores at 100 tuples/s, on pods of 2 cores each."""
+    settings = {
+        "execution.target": "kubernetes-application",
+        "kubernetes.cluster-id": "count",
+        "kubernetes.namespace": "flink",
+        "$internal.flink.version": "v2_3",
+        "parallelism.default": "2",
+        SLOTS: "2",
+        **settings,
+    }
+    flink = shop(settings=settings)
+    managers = [bare_manager(device) for device in flink.devices]
+    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
+    return flink
+
+
+@pytest.mark.slow
+def test_an_application_on_kubernetes_gets_a_patch(shop, tmp_path):
+    flink = application(shop)
+    offers = Catalogue.of([Offer("pod", 0.5, cores=1), Offer("large", 0.9, cores=2)])
+    assert any(line.startswith("# change in") for line in advised(flink, "20x", offers).commands)
+    rest = flink.rest
+    rest.resource = resource()
+    engine = FlinkEngine(rest)
+    advice = engine.advise("job", "20x", offers, QUICK, folder=tmp_path)
+    spec = merged(specification(), advice.patch.document["spec"])
+    ((name, number),) = advice.plan.machines.items()
+    slots = int(spec["flinkConfiguration"][SLOTS])
+    assert spec["taskManager"]["resource"]["cpu"] == {"pod": 1, "large": 2}[name]
+    assert ceil(spec["job"]["parallelism"] / slots) == number
+    assert advice.write(tmp_path).endswith("patch.yaml")
+    assert yaml.safe_load((tmp_path / "patch.yaml").read_text()) == advice.to_json()["patch"]
+    assert advice.commands[-1].startswith("kubectl patch flinkdeployment count --namespace flink ")
+    with pytest.raises(SettingError):
+        engine.advise("job", "2x", Cluster.uniform(2), QUICK)
+
+
+def test_what_the_operator_gives_to_all_jobs_is_changed_where_it_has_to_be(shop):
+    """No specification shows the defaults of its own configuration; the JobManager does."""
+    own = resource(flinkConfiguration={SLOTS: None})
+    own = own.as_run(application(shop, **{MODE: "SLOTS"}).rest)
+    changes = EqualPods(offer(1), 1, 1, 1, "NONE").changes(own, 2500.0, None)
+    assert [change[1:] for change in changes] == [("1", "was 2"), ("NONE", "was SLOTS")]
+
+
+@pytest.mark.parametrize(("version", "mode"), [("1.20", "SLOTS"), ("2.3", "NONE")])
+def test_the_older_setting_for_slots_counts_as_in_that_version(shop, version, mode):
+    """A patch to the mode that Flink has would start the cluster again for nothing."""
+    spread = {"cluster.evenly-spread-out-slots": "true"}
+    flink = application(shop, **spread)
+    flink.answers["GET /config"] = {"flink-version": f"{version}.0"}
+    assert JobOnPods.of(flink.rest, deployment_of(flink.rest, "job"), 0.0).mode == mode
+    own = resource(flinkVersion=f"v{version.replace('.', '_')}", flinkConfiguration=spread)
+    patched = [path for path, *_ in EqualPods(offer(1), 1, 1, 1, mode).changes(own, 2500.0, None)]
+    assert patched == []
+
+
+def test_a_watch_expects_more_of_more_pods(shop):
+    """Up to the parallelism that the program sets."""
+    engine = FlinkEngine(application(shop).rest, patience=0.0)
+    model = PodModeller(engine, 5.0, 4)("FlinkDeployment flink/count", frozenset(), ())
+    assert model.sizes == (1, 2, 3, 4)
+    assert model.here.devices == ["pod-0", "pod-1"]
+    carried = {other.machines: other.carries.value for other in model.others}
+    assert sorted(carried) == [1, 3, 4]
+    assert carried[1] <= model.here.carries.value <= carried[3] <= carried[4]
+    assert all(other.carries.low <= other.carries.value for other in model.others)
+
+
+def test_a_watch_keeps_the_pods_that_the_program_needs(shop):
+    """An operator with two subtasks has no place on a pod of one slot."""
+    flink = application(shop, **{SLOTS: "1", "parallelism.default": "1"})
+    engine = FlinkEngine(flink.rest, patience=0.0)
+    model = PodModeller(engine, 5.0, 4)("FlinkDeployment flink/count", frozenset(), ())
+    assert model.sizes == (2, 3, 4)

@@ -1,0 +1,432 @@
+"""Changes of a FlinkDeployment on a real API server, with a stand-in for Flink's operator."""
+
+import json
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import yaml
+from command_lines import settings_file
+from operator_stand_in import (
+    BLUE_GREEN,
+    HANDS,
+    MODE,
+    PATH,
+    TASKS,
+    OtherHand,
+    journal,
+    reconciled,
+    resource,
+    specification,
+)
+from pods import NAMESPACE
+
+from streamplace.cli.main import main
+from streamplace.errors import SettingError
+from streamplace.flink.measure.steadiness import steady_profile
+from streamplace.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
+from streamplace.flink.operator.patch_table import PatchStep
+from streamplace.flink.operator.patching import (
+    PatchTransaction,
+    changes,
+    check_change,
+    claimed,
+    claimed_again,
+    inverse,
+    merged,
+)
+from streamplace.flink.operator.resource import named, read_resource, rest_of
+from streamplace.flink.rest.client import FlinkError, NoAnswer
+
+pytestmark = pytest.mark.xdist_group("kubernetes")
+PRICES = """
+per_core = 0.04
+per_gb = 0.005
+[[offers]]
+name = "quarter"
+mips = "625 MIPS"
+memory = "1024 MiB"
+[[offers]]
+name = "half"
+mips = "1250 MIPS"
+memory = "1024 MiB"
+"""
+
+
+@pytest.fixture
+def api(context):
+    return usual_api()
+
+
+def transaction(api, patch=TASKS, timeout=3.0, tell=lambda _: None):
+    return PatchTransaction(api, claimed(journal(patch)), tell, timeout)
+
+
+def changed(api, patch=TASKS, tell=lambda _: None):
+    return transaction(api, patch, tell=tell).run()
+
+
+def test_a_change_that_becomes_stable_is_kept(api, operator):
+    result = changed(api)
+    assert result.step is PatchStep.KEPT
+    assert operator.get()["spec"] == merged(specification(), TASKS)
+    assert result.seconds is not None
+
+
+def test_a_change_that_does_not_run_is_taken_back_field_for_field(api, operator):
+    patch = {"flinkConfiguration": {MODE: "BROKEN"}, "job": {"parallelism": 2}}
+    assert changed(api, patch).step is PatchStep.RETURNED
+    assert operator.get()["spec"] == specification()
+    assert operator.taken_up[-2] == merged(specification(), patch)
+
+
+@pytest.mark.parametrize("mode", ["BROKEN", "SLOW"])
+def test_a_change_that_does_not_become_stable_is_taken_back(api, operator, mode):
+    assert changed(api, {"flinkConfiguration": {MODE: mode}}).step is PatchStep.RETURNED
+    assert operator.get()["spec"] == specification()
+
+
+@pytest.mark.parametrize("when", ["before", "after", "back"])
+@pytest.mark.parametrize("hand", HANDS)
+def test_another_hand_at_any_step_costs_no_state(api, operator, hand, when):
+    """What is ours goes back, what is theirs stays, and nothing is patched at a risk."""
+    told: list[str] = []
+    theirs = HANDS[hand]
+    ours = {"flinkConfiguration": {MODE: "BROKEN" if when == "back" else "TASKS"}}
+    other: Any = OtherHand(api, operator, theirs, when)
+    ends = {"the field itself": PatchStep.CONFLICT}
+    ends |= {"upgradeMode": PatchStep.AT_RISK} if when != "before" else {}
+    end = ends.get(hand, PatchStep.UNCHANGED if when == "before" else PatchStep.RETURNED)
+    change = transaction(other, ours, 20.0, told.append)
+    if end is PatchStep.AT_RISK:
+        with pytest.raises(FlinkError, match=end.value):
+            change.run()
+    else:
+        assert change.run().step is end
+    stays = merged(specification(), ours) if end is PatchStep.AT_RISK else specification()
+    assert operator.get()["spec"] == merged(stays, theirs)
+    words = " ".join(told)
+    ((path, *_),) = changes(specification(), merged(specification(), theirs))
+    assert f"others have changed {'.'.join(path)} (" in words
+    if end is PatchStep.AT_RISK:
+        assert [ours] == other.patches
+        (command,) = (line for line in told if "kubectl patch" in line)
+        spec = json.loads(shlex.split(command)[-1])["spec"]
+        operator.patch(spec)
+        resumed = PatchTransaction(api, claimed_again(journal().owner), told.append, 20.0).run()
+        is_broken = when == "back"
+        assert resumed.step is (PatchStep.RETURNED if is_broken else PatchStep.KEPT)
+        assert operator.get()["spec"] == merged(specification(), {} if is_broken else ours)
+
+
+def test_a_patch_of_an_older_version_changes_nothing(api, operator):
+    """The status changed since it was read, so the patch is refused, and sent again."""
+    resource = read_resource(api, NAMESPACE, "count")
+    operator.change(other="1")
+    version = resource.document["metadata"]["resourceVersion"]
+    document = {"metadata": {"resourceVersion": version}, "spec": TASKS}
+    with pytest.raises(ApiRefusal) as refusal:
+        api.patch(resource.path, document)
+    assert refusal.value.status == 409
+    assert MODE not in operator.get()["spec"]["flinkConfiguration"]
+
+
+def test_an_interrupt_takes_the_change_back(api, operator):
+    own: Any = Disturbed(api, interrupted=4)
+    with pytest.raises(KeyboardInterrupt):
+        changed(own)
+    assert operator.taken_up[1] == merged(specification(), TASKS)
+    assert operator.get()["spec"] == specification()
+
+
+@dataclass(slots=True)
+class Disturbed:
+    """An API server that is gone for some requests, and kills the process at a patch."""
+
+    api: KubernetesApi
+    silent: range = range(0)
+    kills: str = ""  # "before" a patch or "after" it
+    last: int = 1_000_000  # number of the request at which the process is killed
+    interrupted: int = 0  # number of the request at which it is interrupted
+    requests: int = 0
+
+    def get(self, path):
+        """As the API server, if it answers."""
+        self._answer()
+        return self.api.get(path)
+
+    def patch(self, path, document):
+        """As the API server, if it answers."""
+        self._answer()
+        answer = None if self.kills == "before" else self.api.patch(path, document)
+        if self.kills:
+            raise MemoryError
+        return answer
+
+    def _answer(self):
+        self.requests += 1
+        if self.requests == self.last:
+            raise MemoryError
+        if self.requests == self.interrupted:
+            raise KeyboardInterrupt
+        if self.requests in self.silent:
+            raise NoAnswer("gone")
+
+
+@pytest.mark.parametrize(
+    "disturbance",
+    [{"kills": "before"}, {"kills": "after"}, *({"last": number} for number in range(1, 7))],
+    ids=str,
+)
+def test_a_killed_change_is_finished(api, operator, disturbance):
+    """It reads, patches, waits, and reads again; it may end before the last request."""
+    change = transaction(api)
+    change.api = Disturbed(api, **disturbance)  # type: ignore[assignment]
+    owner = journal().owner
+    try:
+        result = change.run()
+        assert "last" in disturbance
+    except MemoryError:
+        with pytest.raises(FlinkError):
+            claimed(journal())
+        result = PatchTransaction(api, claimed_again(owner), lambda _: None, 3.0).run()
+    assert result.step is PatchStep.KEPT
+    assert operator.get()["spec"] == journal().after
+    with pytest.raises(SettingError):
+        claimed_again(owner)
+
+
+def test_a_killed_change_is_taken_back_where_the_resource_has_failed(api, operator):
+    change = transaction(api, {"flinkConfiguration": {MODE: "BROKEN"}})
+    change.api = Disturbed(api, kills="after")  # type: ignore[assignment]
+    with pytest.raises(MemoryError):
+        change.run()
+    owner = journal().owner
+    with pytest.raises(FlinkError, match="finish it with: streamplace flink move --resume"):
+        check_change(api, read_resource(api, NAMESPACE, "count"))
+    resumed = PatchTransaction(api, claimed_again(owner), lambda _: None, 3.0).run()
+    assert resumed.step is PatchStep.RETURNED
+    assert operator.get()["spec"] == specification()
+
+
+@pytest.mark.parametrize(
+    "first", [1, 4, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3, 5, 6))]
+)
+def test_silence_of_the_api_server_is_waited_for(api, operator, monkeypatch, first):
+    monkeypatch.setattr("streamplace.flink.operator.patching.EFFECT_SECONDS", 0.05)
+    change = transaction(api)
+    change.api = Disturbed(api, range(first, first + 4))  # type: ignore[assignment]
+    assert change.run().step is PatchStep.KEPT
+    assert operator.get()["spec"] == journal().after
+
+
+@dataclass(slots=True)
+class Scripted:
+    """An API server with a resource whose states are given."""
+
+    states: list[str]  # before a patch, and after each one; "" if that is not taken up
+    document: dict[str, Any] = field(
+        default_factory=lambda: {
+            "metadata": {"name": "count", "generation": 0, "resourceVersion": "1"},
+            "spec": specification(),
+            "status": {"jobStatus": {"state": "RUNNING"}},
+        }
+    )
+    requests: int = 0
+
+    def get(self, path):
+        """The resource, or its events."""
+        self.requests += 1
+        if "/pods?" in path or path.endswith("/events"):
+            return {"items": []}
+        number, status = self.document["metadata"]["generation"], self.document["status"]
+        if (state := self.states[number]) == "REFUSED":
+            raise ApiRefusal("log in again", 401)
+        if state in ("FINISHED", "CANCELED"):
+            status |= {"lifecycleState": "STABLE", "observedGeneration": number}
+            status["jobStatus"] = {"state": state}
+        elif state:
+            status |= {"lifecycleState": state, "observedGeneration": number}
+        return self.document
+
+    def patch(self, path, document):
+        """Merge a specification."""
+        self.document["metadata"]["generation"] += 1
+        self.document["spec"] = merged(self.document["spec"], document["spec"])
+
+
+@pytest.mark.parametrize(
+    ("failed", "returned"),
+    [("FAILED", "FAILED"), ("ROLLED_BACK", ""), ("ROLLED_BACK", "ROLLED_BACK")],
+)
+def test_a_way_back_that_fails_is_waited_for_and_ends(failed, returned):
+    """As the operator may start a failed job again, and takes up nothing while it is away."""
+    api: Any = Scripted(["STABLE", failed, returned])
+    result = transaction(api, timeout=1.2).run()
+    assert (result.step, api.document["spec"]) == (PatchStep.NOT_STABLE, specification())
+    assert api.requests < 20
+
+
+@pytest.mark.parametrize("states", [["FINISHED"], ["STABLE", "FINISHED"], ["STABLE", "CANCELED"]])
+def test_a_job_that_has_ended_is_not_patched_again(states):
+    """The operator would start it again, from its last checkpoint."""
+    api: Any = Scripted(states)
+    result = transaction(api).run()
+    is_new = len(states) == 2
+    assert result.step is (PatchStep.ENDED_AS_CHANGED if is_new else PatchStep.ENDED_AS_BEFORE)
+    assert api.document["spec"] == (journal().after if is_new else specification())
+
+
+def test_a_job_that_ends_while_it_returns_is_not_waited_for():
+    api: Any = Scripted(["STABLE", "FAILED", "FINISHED"])
+    result = transaction(api, timeout=30.0).run()
+    assert (result.step, api.document["spec"]) == (PatchStep.ENDED_AS_BEFORE, specification())
+
+
+def test_a_change_whose_credentials_expire_is_left_to_be_resumed(monkeypatch):
+    """They may come back, as from a file that is written again, so they are waited for."""
+    monkeypatch.setattr("streamplace.flink.operator.patching.SILENCE_SECONDS", 1.2)
+    api: Any = Scripted(["STABLE", "REFUSED"])
+    told: list[str] = []
+    with pytest.raises(FlinkError, match="not known"):
+        transaction(api, tell=told.append).run()
+    assert "log in again" in told
+    assert api.requests < 20
+    assert claimed_again(journal().owner).journal.is_patched
+
+
+def test_a_job_that_is_not_stable_is_not_changed(pods, api):
+    with reconciled(pods, "count", specification(**{MODE: "SLOW"})) as operator:
+        own = journal(before=operator.get()["spec"])
+        change = PatchTransaction(api, claimed(own), lambda _: None, 3.0)
+        assert change.run().step is PatchStep.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"job": {"upgradeMode": "stateless"}}, "stateless"),
+        ({"metadata": {"ownerReferences": [BLUE_GREEN]}}, "FlinkBlueGreenDeployment both"),
+        ({}, "not taken up, not STABLE"),
+        ({"job": {"state": "suspended"}}, "SUSPENDED, not STABLE"),
+    ],
+)
+def test_what_would_lose_state_or_be_undone_is_refused(changes, words):
+    """Before Kubernetes is asked."""
+    with pytest.raises(FlinkError, match=words):
+        check_change(None, resource(**changes))
+
+
+def test_warnings_are_those_of_one_resource(api, pods, operator):
+    """Names of others may begin alike, and an event need not have a time."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/events"
+    for name, about, kind in (
+        ("own", "count", "FlinkDeployment"),
+        ("later", "count-x", "FlinkDeployment"),
+        ("pod", "count-b-taskmanager-1-1", "Pod"),
+    ):
+        event = {"metadata": {"name": name}, "type": "Warning", "reason": "Bad", "message": name}
+        event["involvedObject"] = {"kind": kind, "name": about, "namespace": NAMESPACE}
+        pods.call("POST", path, event)
+    try:
+        resource = read_resource(api, NAMESPACE, "count")
+        assert resource.warnings(api, "") == ["Bad: own"]
+        assert resource.warnings(api, "2999") == []
+    finally:
+        for name in ("own", "later", "pod"):
+            pods.call("DELETE", f"{path}/{name}")
+
+
+def test_a_job_is_found_beside_a_session_cluster_of_its_name(api, pods, context):
+    """And refused beside another job."""
+    session = {key: value for key, value in specification().items() if key != "job"}
+    path = PATH.replace("flinkdeployments", "flinksessionjobs")
+    own = {"deploymentName": "count", "job": specification()["job"]}
+    metadata = {"name": "count", "namespace": NAMESPACE}
+    document = {"kind": "FlinkSessionJob", "metadata": metadata, "spec": own}
+    pods.call("POST", path, {"apiVersion": "flink.apache.org/v1beta1", **document})
+    try:
+        with reconciled(pods, "count", session):
+            assert read_resource(api, NAMESPACE, "count").kind == "FlinkSessionJob"
+        with (
+            reconciled(pods, "count"),
+            pytest.raises(FlinkError, match="have the name flink/count"),
+        ):
+            read_resource(api, NAMESPACE, "count")
+    finally:
+        pods.call("DELETE", f"{path}/count")
+
+
+def test_a_resource_is_one_line(api, operator):
+    line = str(read_resource(api, NAMESPACE, "count"))
+    assert line.startswith("FlinkDeployment flink/count, operator, native, 0 TaskManagers of 1 cpu")
+    assert line.endswith("savepoint upgrades")
+
+
+def test_an_expired_token_is_told(pods, api, monkeypatch, tmp_path):
+    config = (pods.work / "kubeconfig").read_text()
+    token = next(line for line in config.splitlines() if "token" in line)
+    path = tmp_path / "kubeconfig"
+    path.write_text(config.replace(token.split(":")[1].strip().strip('",'), "expired"))
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    with pytest.raises(ApiRefusal) as refusal:
+        read_resource(usual_api(), NAMESPACE, "count")
+    assert refusal.value.status == 401
+
+
+@pytest.mark.parametrize(
+    "address", ["kubernetes:", "kubernetes:a", "kubernetes:a/b/c", "kubernetes:A/b"]
+)
+def test_an_address_that_names_no_resource_is_refused(address):
+    with pytest.raises(SettingError):
+        named(address)
+
+
+def test_a_merge_patch_is_taken_back():
+    document = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
+    patch = {"a": {"b": None, "c": {"d": 4, "x": 5}, "y": 6}, "z": {"w": 1}}
+    assert merged(merged(document, patch), inverse(document, patch)) == document
+
+
+@pytest.mark.slow
+def test_modes_of_a_job_that_runs_are_told_and_not_tried(pods, context, capsys):
+    spec = specification(**{"taskmanager.numberOfTaskSlots": "2"})
+    spec["job"] |= {"args": ["100", "16"], "parallelism": 4}
+    with reconciled(pods, "count", spec, runs=True) as operator:
+        with pytest.raises(SystemExit) as ended_with:
+            main(["flink", "move", "--rest", f"kubernetes:{NAMESPACE}/count", "--json"])
+        assert not ended_with.value.code
+        printed = capsys.readouterr()
+        assert "2 TaskManagers of 1 cpu" in printed.err
+        decision = json.loads(printed.out)["decision"]
+        assert 50 < decision["measured"] < 150
+        assert {row["name"] for row in decision["layouts"]} == {"Flink's SLOTS", "Flink's TASKS"}
+        assert len(operator.taken_up) == 1
+
+
+@pytest.mark.slow
+def test_what_is_advised_carries_the_rate_once_it_is_applied(pods, api, run, tmp_path):
+    """The numbers come three times as fast then; a generator with state keeps its one split."""
+    spec = specification(**{"taskmanager.numberOfTaskSlots": "1"})
+    spec["job"] |= {"args": ["30000", "1000"], "upgradeMode": "stateless"}
+    spec["taskManager"]["resource"]["cpu"] = 0.5
+    (tmp_path / "offers.toml").write_text(PRICES)
+    address = f"kubernetes:{NAMESPACE}/count"
+    with reconciled(pods, "count", spec, runs=True) as operator:
+        own = settings_file(tmp_path, seconds=3, patience=20)
+        given = ("--rate", "3x", "--offers", str(tmp_path / "offers.toml"), "--budget", "2")
+        told = run("flink", "advise", "--rest", address, *own, *given, "-o", str(tmp_path / "plan"))
+        assert told.status == 0, told.err
+        patch = yaml.safe_load((tmp_path / "plan" / "patch.yaml").read_text())
+        command = next(line for line in told.out.splitlines() if "kubectl patch" in line)
+        patch["spec"]["job"] = {**patch["spec"].get("job", {}), "args": ["90000", "1000"]}
+        (tmp_path / "plan" / "patch.yaml").write_text(json.dumps(patch))
+        assert "patched" in pods.kubectl(*shlex.split(command)[1:])
+        operator.await_stable()
+        rest = rest_of(NAMESPACE, "count")
+        (job,) = rest.live_jobs()
+        rest.wait_running(job, 60.0)
+        profile = steady_profile(rest, job, 3.0, 30.0)
+        assert profile.flow.rate > 0.95 * 90_000
+        assert not profile.flow.is_limited

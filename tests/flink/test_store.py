@@ -1,0 +1,249 @@
+"""The user's store: killed writers, two processes, and files that cannot be read."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from flink_clusters import awaited
+from stores import fill_disk
+
+from streamplace.flink.ledger import append_entries, user_runs
+from streamplace.flink.move.journal import MOVES, Journal, MoveClaim, MoveUnderWay
+from streamplace.flink.operator.patch_table import PatchRequest
+from streamplace.flink.operator.patching import PATCHES, claimed_again
+from streamplace.flink.rest.client import FlinkError, successor
+from streamplace.flink.store import TABLES, VERSION, Holder, Store, StoreError, TakenOver
+from streamplace.flink.watch.log import JobWatched, WatchLog, unfinished
+from streamplace.flink.watches import WatchDecision, WatchRound
+from streamplace.io.ledger import LedgerEntry
+
+HERE = Path(__file__).parent
+JOB = "a" * 32
+RUN = LedgerEntry("clicks", 100.0, 90.0)
+
+
+def journal(job=JOB):
+    """A move that this process carries out."""
+    return Journal(
+        url="http://here",
+        job=job,
+        trigger="t",
+        before={},
+        after={},
+        folder="/s",
+        resume_by="move --resume",
+        began=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+@contextmanager
+def process(*lines):
+    """A process of these lines that has come to their end, and waits."""
+    folders = [str(HERE), str(HERE.parent / "support")]
+    found = f"import sys; sys.path += {folders}; from test_store import *"
+    code = "\n".join((found, *lines, "print('there', flush=True)", "sys.stdin.read()"))
+    command = [sys.executable, "-c", code]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **streams) as begun:  # type: ignore[call-overload]
+        try:
+            assert begun.stdout.readline() == "there\n"
+            yield begun
+        finally:
+            begun.kill()
+
+
+def test_rows_come_back_as_they_were_written_in_a_file_of_the_user_alone():
+    """Programs have arguments, which may be secret."""
+    assert (user_runs(), Store.usual().path.exists()) == ((), False)
+    append_entries([RUN, LedgerEntry("orders", 1.0, 1.1, high=float("inf"), when="2026")])
+    first, second = user_runs()
+    assert (first.job, first.measured, first.when[:2]) == ("clicks", 90.0, "20")
+    assert (second.high, second.when) == (float("inf"), "2026")
+    assert Store.usual().path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(is_inside):
+    append_entries([RUN])
+    step = [
+        "from streamplace.flink.ledger import RATES",
+        "with Store.usual().transaction() as rows:",
+        "    rows.add(RATES, 'a', RUN)",
+    ]
+    wait = ["    print('there', flush=True)", "    sys.stdin.read()"] if is_inside else []
+    with process(*step, *wait) as killed:
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+    assert len(user_runs()) == (1 if is_inside else 2)
+    append_entries([RUN])
+
+
+def test_two_processes_move_and_watch_a_job_one_after_the_other():
+    """The claim of a process that was killed is void: the move is resumed, the watch goes on."""
+    store = Store.usual()
+    claims = ("MoveClaim.begin(journal())", "WatchLog.claimed(Store.usual(), JOB, '', print)")
+    with process(*claims) as other:
+        for claim in (lambda: MoveClaim.begin(journal()), lambda: MoveClaim.take(JOB)):
+            with pytest.raises(MoveUnderWay, match=f"process {other.pid}"):
+                claim()
+        with pytest.raises(JobWatched, match=f"process {other.pid}"):
+            WatchLog.claimed(store, successor(JOB), "", print)
+        assert WatchLog.claimed(store, "d" * 32, "", print).watch == 2
+    with pytest.raises(FlinkError, match="move --resume"):
+        MoveClaim.begin(journal())
+    assert MoveClaim.take(JOB).journal.holder == Holder.current()
+    with pytest.raises(MoveUnderWay):
+        MoveClaim.take(JOB)
+    assert WatchLog.claimed(store, JOB, "", print).watch == 1
+
+
+def test_a_process_is_known_by_its_machine_its_id_and_its_start():
+    """Another one may have got its id since."""
+    here = Holder.current()
+    for change in ({"started": here.started + 1}, {"process": 2**22 + 1}, {"host": "elsewhere"}):
+        assert not here.model_copy(update=change).runs
+    assert here.runs
+
+
+def test_a_holder_on_another_machine_counts_as_running_until_its_lease_ends(monkeypatch):
+    """Its rows are renewed there; one that was taken over writes nothing more."""
+    claim = MoveClaim.begin(journal())
+    elsewhere = Holder.current().model_copy(update={"host": "elsewhere"})
+    with monkeypatch.context() as there:
+        there.setattr(Holder, "current", lambda: elsewhere)
+        there.setattr(Holder, "runs", False)
+        MoveClaim.take(JOB)
+    with pytest.raises(MoveUnderWay, match="of elsewhere"):
+        MoveClaim.take(JOB)
+    with pytest.raises(TakenOver, match="of elsewhere"):
+        claim.save(returns=True)
+    claim.end()
+    monkeypatch.setattr("streamplace.flink.store.LEASE_SECONDS", 0.0)
+    assert MoveClaim.take(JOB).journal.holder == Holder.current()
+
+
+def test_a_claim_is_renewed_while_it_lives(monkeypatch):
+    monkeypatch.setattr("streamplace.flink.store.RENEWAL_SECONDS", 0.01)
+    claim = MoveClaim.begin(journal())
+
+    def renewed():
+        (row,) = Store.usual().rows(MOVES).values()
+        return row.renewed
+
+    with Store.usual().transaction() as rows:
+        rows.put(MOVES, 1, claim.journal.model_copy(update={"renewed": "1999-01-01T00:00:00"}))
+    awaited(lambda: renewed() > "2000", 5.0)
+
+
+def test_an_unfinished_change_of_the_version_before_can_be_finished():
+    """One that was tried and not measured goes back; what others hold is read as it is."""
+    path = Store.usual().path
+    path.parent.mkdir(parents=True)
+    holder = {"host": "here", "process": 1, "started": 1}
+    change = {
+        "holder": holder,
+        "namespace": "flink",
+        "before": {},
+        "patch": {"a": 1},
+        "requested": "the change",
+        "is_patched": True,
+        "resume_by": "flink move --resume",
+    }
+    changes = {
+        "count": {"verdict": "not measured", "least_rate": 5.0},
+        "better": {"verdict": "better", "least_rate": 5.0},
+        "pods": {"verdict": "not measured", "least_rate": 0.0},
+    }
+    with closing(sqlite3.connect(path)) as database, database:
+        for name in TABLES:
+            database.execute(
+                f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, "
+                "document TEXT NOT NULL)"
+            )
+        for name, own in changes.items():
+            text = json.dumps(change | own | {"name": name})
+            row = (f"flink/{name}", text)
+            database.execute("INSERT INTO patches (owner, document) VALUES (?, ?)", row)
+        database.execute("PRAGMA user_version = 4")
+    requested = {row.name: row.requested for row in Store.usual().rows(PATCHES).values()}
+    assert requested == {
+        "count": PatchRequest.RETURN,
+        "better": PatchRequest.TRY,
+        "pods": PatchRequest.TRY,
+    }
+    assert claimed_again("flink/count").journal.is_patched is False
+
+
+def test_processes_that_write_at_once_lose_nothing():
+    more = "for _ in range(20): append_entries([RUN])"
+    with process(more), process(more):
+        append_entries([RUN])
+    assert len(user_runs()) == 41
+
+
+@pytest.mark.parametrize("table", ["moves", "watches", "decisions", "rates"])
+def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table):
+    """Without it, a job could be started twice."""
+    store = Store.usual()
+    MoveClaim.begin(journal())
+    WatchLog.claimed(store, JOB, "", print).begin(
+        WatchDecision("", "move", JOB, "", {}, (1, 1), "")
+    )
+    append_entries([RUN])
+    with closing(sqlite3.connect(Store.usual().path)) as database, database:
+        later = json.dumps({"job": "later", "a field of a later version": 1})
+        database.execute(f"UPDATE {table} SET document = ?", (later,))
+    readers = {
+        "moves": lambda: MoveClaim.begin(journal("e" * 32)),
+        "watches": lambda: WatchLog.claimed(store, "e" * 32, "", print),
+        "decisions": lambda: unfinished(store),
+        "rates": user_runs,
+    }
+    with pytest.raises(StoreError, match=rf"store\.sqlite .*table {table}"):
+        readers[table]()
+
+
+def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays():
+    path = Store.usual().path
+    path.parent.mkdir(parents=True)
+    for content, place in {
+        "this is no database, but a text of some length": path.name,
+        "PRAGMA user_version = 99": f"format 99, not {VERSION}",
+        "CREATE TABLE a (b TEXT)": f"format 0, not {VERSION}",
+    }.items():
+        path.unlink(missing_ok=True)
+        if content.startswith("this"):
+            path.write_text(content * 9)
+        else:
+            with closing(sqlite3.connect(path)) as database:
+                database.execute(content)
+        before = path.read_bytes()
+        for use in (user_runs, lambda: append_entries([RUN])):
+            with pytest.raises(StoreError, match=place):
+                use()
+        assert path.read_bytes() == before
+
+
+def test_a_watch_whose_file_was_moved_away_begins_nothing():
+    messages: list[str] = []
+    log = WatchLog.claimed(Store.usual(), JOB, "", messages.append)
+    Store.usual().path.unlink()
+    with pytest.raises(StoreError, match="row 1 of table watches"):
+        log.begin(WatchDecision("", "move", JOB, "", {}, (1, 1), ""))
+    log.add(WatchRound("", 1.0, JOB, 1.0, 1.0, False, 0.0, 1))
+    assert len(messages) == 1
+
+
+def test_on_a_full_disk_no_file_need_be_moved(monkeypatch):
+    append_entries([RUN])
+    fill_disk(monkeypatch)
+    with pytest.raises(StoreError, match=r"disk is full$"):
+        append_entries([RUN] * 100)
+    monkeypatch.undo()
+    assert len(user_runs()) == 1
