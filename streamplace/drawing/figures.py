@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamplace.io.extras import extra
 from streamplace.io.files import check_suffix, writing
 from streamplace.model.message_text import shown
 
@@ -57,6 +58,7 @@ def new_figure(
 
 def empty_figure(width: float = 4.0, height: float = 3.0) -> "Figure":
     """Create a figure of a size in inches, which needs no display."""
+    extra("matplotlib")
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
