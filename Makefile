@@ -19,7 +19,7 @@ INSTALL := UV=$(BIN)/uv ./install.sh
 # Byte code of what is imported is written once, also where the environment says not to.
 PYTHON_HERE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 
-.PHONY: demo test test-all core lint versions docs bench fuzz page jars build wheel release-rehearsal sbom clean pyflink extras
+.PHONY: demo test test-all core lint versions without docs bench fuzz page jars build wheel release-rehearsal sbom clean pyflink extras
 
 demo: $(READY) core
 	@$(PYTHON_HERE) examples/demo.py demo
@@ -39,7 +39,7 @@ core: $(READY)
 test-all: MARKED :=
 test-all: EXAMPLES := thorough
 test-all: COVERAGE := --cov --cov-report=term --cov-fail-under=96
-test-all: pyflink test lint versions docs bench fuzz
+test-all: pyflink test lint versions without docs bench fuzz
 
 lint: $(TOOLS) core
 	cd core && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
@@ -52,6 +52,11 @@ lint: $(TOOLS) core
 # The lowest and the newest versions of other packages, on the first and the last Python.
 versions: $(TOOLS)
 	@.ci/versions
+
+# Checks and tests of copies of the tree, each without one of the optional rooms.
+without: $(TOOLS) core
+	$(BIN)/python .ci/without flink
+	$(BIN)/python .ci/without papers
 
 docs: $(TOOLS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

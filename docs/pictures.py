@@ -144,12 +144,13 @@ def against_flink() -> str:
 
 EDGE = f'fill-opacity="0.75" stroke="{INK}" stroke-width="0.7"'
 STEPS = (0, 0.5, 1, 2)
+PAPERS = DOCS / "results" / "papers.md"
 DRAWN = {"random": PALE, "placeto": ORANGE, "giph": BLUE, "giph-task-eft": GREEN}
 
 
 def episodes() -> str:
     """Schedule length ratio over the steps of an episode, from the table of the page."""
-    rows = (DOCS / "results" / "papers.md").read_text(encoding="utf-8").splitlines()
+    rows = PAPERS.read_text(encoding="utf-8").splitlines()
     table = [[c.strip() for c in row.strip("| ").split("|")] for row in rows if row[:1] == "|"]
     values = {c[0]: list(map(float, c[1:5])) for c in table if c[0] in DRAWN}
     at_once = next(float(c[4]) for c in table if c[0] == "heft")
@@ -182,7 +183,7 @@ FILES: dict[str, Callable[[], str]] = {
     "taskmanagers.svg": taskmanagers,
     "commands.svg": commands,
     "against-flink.svg": against_flink,
-    "episodes.svg": episodes,
+    **({"episodes.svg": episodes} if PAPERS.exists() else {}),
 }
 
 

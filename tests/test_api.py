@@ -219,7 +219,7 @@ def test_queues_are_simulated_with_durations_as_texts():
 
 
 def test_what_a_family_generates_is_written_and_read(folder):
-    problems = generate("giph", problems=2)[:2]
+    problems = [Problem(graph, Cluster.uniform(2)) for graph in generate("random-dag", count=2)]
     with pytest.raises(StreamplaceError, match="write_problems"):
         streamplace.write_graphs(problems, "problems.jsonl")  # type: ignore[arg-type]
     assert not Path("problems.jsonl").exists()

@@ -1,6 +1,9 @@
 """Optional rooms: found where they exist; broken and missing ones are told in one line."""
 
+import ast
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from streamplace import rooms
 from streamplace.cli import main
 from streamplace.registry import Registry
 
+ROOT = Path(__file__).parents[1]
 COMMAND = """
 import click
 
@@ -114,3 +118,23 @@ def test_commands_of_a_missing_room_say_how_to_install_it(room, run, refusal):
     line = "streamplace.attic is not installed; install it with: pip install 'streamplace[attic]'"
     assert refusal("attic", "move", "--yes") == f"error: {line}\n"
     assert "attic" not in run("--help").out
+
+
+def surface():
+    """Modules that the reference lists for rooms."""
+    page = (ROOT / "docs" / "reference" / "python.md").read_text("utf-8")
+    lines = page.partition("## Modules for rooms")[2].split("\n- ")[1:]
+    first, *others = ([*re.findall("`(.*?)`", line)] for line in lines)
+    return {*first, *(f"{package}.{name}" for package, *names in others for name in names)}
+
+
+@pytest.mark.parametrize("package", rooms.extensions(""))
+def test_a_room_imports_listed_modules_only(package):
+    imported = {
+        node.module
+        for file in ROOT.joinpath(*package.split(".")).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+    }
+    ours = {name for name in imported if name.startswith(("streamplace", "streamsim"))}
+    assert {name for name in ours if not f"{name}.".startswith(f"{package}.")} <= surface()

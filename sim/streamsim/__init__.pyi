@@ -1,7 +1,10 @@
+from streamsim.equation import pressures as pressures
 from streamsim.flow import CycleError as CycleError
 from streamsim.instance import Instance as Instance
 from streamsim.instance import WindowedOperator as WindowedOperator
 from streamsim.instance import build_instance as build_instance
+from streamsim.sources import flow_shares as flow_shares
+from streamsim.sources import loads_of_parts as loads_of_parts
 from streamsim.steady import Loads as Loads
 from streamsim.steady import bottleneck as bottleneck
 from streamsim.steady import resource_loads as resource_loads

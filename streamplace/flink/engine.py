@@ -29,9 +29,8 @@ from streamplace.flink.pin.apply import apply
 from streamplace.flink.pin.verify import Verification, verify
 from streamplace.flink.program.program import Program, Savepoint
 from streamplace.flink.rest.client import FlinkError, Rest, only_job
-from streamplace.model.cluster import Cluster
+from streamplace.model import Cluster, StreamGraph
 from streamplace.model.defaults import FLINK_HEADROOM, PATIENCE_SECONDS, SPEED
-from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
 from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as parsed_mips

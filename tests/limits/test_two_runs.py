@@ -1,6 +1,7 @@
 """Two runs into one folder at once: one of them is refused in one line, and nothing is mixed."""
 
 import pytest
+from rooms import needs_papers
 
 from streamplace.io.files import appending, claim_folder
 
@@ -30,6 +31,7 @@ def test_the_second_is_refused(run, refusal, tmp_path, words, file):
     assert run(*words.split()).status == 0
 
 
+@needs_papers
 def test_a_folder_is_trained_into_by_one_process(run, refusal, tmp_path):
     """A second run is refused, be it new or gone on with, until the first has ended."""
     words = ["train", "hdp", "--data", "b.jsonl", "--epochs", "1", "--out", "h"]

@@ -11,6 +11,7 @@ from placer_cases import all_legal, counted, interrupt
 from placer_cases import placed as placed_by
 from planning_cases import chain as in_a_row
 from problems import PROBLEMS, chain, fork_join, random_tasks
+from rooms import needs_papers
 from strategies import problems
 from streamsim import resource_loads
 
@@ -19,7 +20,6 @@ from streamplace.families.registry import FAMILIES
 from streamplace.model import Cluster, Operator, Problem, StreamGraph, Window
 from streamplace.objectives.conditions import BEYOND, read_condition, subject_to
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.auto import with_least_peak
 from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
@@ -123,10 +123,11 @@ def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(monkeyp
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
 
+@needs_papers
 @pytest.mark.parametrize("scheduler", ["foresight", "heft", "etf"])
 def test_a_pass_is_never_longer_than_a_list_scheduler_s(scheduler):
     """However few evaluations there are; on translation networks ETF is hard to beat."""
-    (problem,) = FAMILIES["nmt"].generate(NeuralNets(count=1), seed=0)
+    (problem,) = FAMILIES["nmt"].generate(FAMILIES["nmt"].parameters(count=1), seed=0)
     makespan, few = OBJECTIVES["makespan"], Budget(0.1, 10)
     listed = PLACERS[scheduler].place(problem, makespan, budget=few)
     assert AUTO.place(problem, makespan, budget=few).value <= listed.value

@@ -1,17 +1,19 @@
 """Task graphs for tests of schedules."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 from placer_cases import all_legal
 
-from streamplace.families.registry import FAMILIES
+from streamplace.io.problems import read_problems
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 
+FOLDER = Path(__file__).parent
 MAKESPAN = OBJECTIVES["makespan"]
 SECONDS = [
     [14, 16, 9],
@@ -80,8 +82,6 @@ def least_of_all(problem):
 
 
 def giph(count, setting="multiple_networks"):
-    """Some problems of the benchmark."""
-    family = FAMILIES["giph"]
-    parameters = family.parameters(setting=setting, problems=120)
-    made = (one for one in family.generate(parameters, seed=0) if isinstance(one, Problem))
-    return list(itertools.islice(made, 0, 120, 120 // count))
+    """Some of 20 problems of a benchmark of GiPH, of its family with 120 of seed 0."""
+    problems = list(read_problems(FOLDER / f"{setting}.jsonl.gz"))
+    return problems[:: len(problems) // count][:count]

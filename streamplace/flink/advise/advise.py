@@ -59,8 +59,7 @@ from streamplace.flink.rest.plan import FlinkTask
 from streamplace.flink.rest.settings import USUAL
 from streamplace.io.files import write_text
 from streamplace.io.ledger import NOISE
-from streamplace.model.cluster import Cluster
-from streamplace.model.graph import StreamGraph
+from streamplace.model import Cluster, StreamGraph
 from streamplace.model.message_text import counted, listed, quoted, shown
 from streamplace.model.mixins import Displayed
 from streamplace.model.prediction_intervals import RateInterval

@@ -36,11 +36,9 @@ from streamplace.flink.rest.client import Rest
 from streamplace.flink.rest.settings import USUAL, shown_settings
 from streamplace.flink.versions import version_of
 from streamplace.io.ledger import NOISE
+from streamplace.model import Cluster, Operators, StreamGraph
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.cluster import Cluster
-from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
-from streamplace.model.operators import Operators
 from streamplace.model.units import UNLIMITED_BPS, digits
 from streamplace.model.units import mips as parsed_mips
 from streamplace.planning.offers import Catalogue, Offer, exact_price

@@ -16,7 +16,7 @@ from streamplace.flink.rest.answers import PlanNode
 from streamplace.flink.rest.client import FlinkError, Rest
 from streamplace.flink.rest.plan import FlinkTask
 from streamplace.io.files import spot
-from streamplace.model.graph import StreamGraph
+from streamplace.model import StreamGraph
 from streamplace.model.message_text import quoted
 
 TRIED = (1, 2)

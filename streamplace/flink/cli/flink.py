@@ -45,7 +45,7 @@ from streamplace.settings.option import WHERE, option
 
 if TYPE_CHECKING:
     from streamplace.flink.measure.profile import JobProfile
-    from streamplace.model.graph import StreamGraph
+    from streamplace.model import StreamGraph
 
 
 DEPLOYED = "deployment"

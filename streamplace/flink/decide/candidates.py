@@ -30,11 +30,9 @@ from streamplace.flink.pin.free_resources import (
 )
 from streamplace.flink.pin.pinning import index_name
 from streamplace.flink.rest.client import Rest
-from streamplace.model.constraints import Constraints
+from streamplace.model import Constraints, Problem, StreamGraph
 from streamplace.model.expansion import expand
-from streamplace.model.graph import StreamGraph
 from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
-from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget

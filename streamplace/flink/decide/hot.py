@@ -23,7 +23,7 @@ from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.measure.profile import JobProfile
 from streamplace.flink.rest.plan import layout_of
 from streamplace.io.ledger import MOVE, errors_for
-from streamplace.model.graph import StreamGraph
+from streamplace.model import StreamGraph
 from streamplace.model.message_text import counted, shown
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.units import digits

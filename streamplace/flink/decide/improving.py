@@ -53,7 +53,7 @@ from streamplace.flink.rest.client import FINISHED, RUNNING, FlinkError, NoAnswe
 from streamplace.flink.rest.plan import layout_of
 from streamplace.io.ledger import MOVE, NOISE, errors_for
 from streamplace.io.placements import Prediction
-from streamplace.model.cluster import Cluster
+from streamplace.model import Cluster
 from streamplace.model.defaults import TRIES
 from streamplace.model.graph import CPU_ORIGIN
 from streamplace.model.message_text import listed, quoted

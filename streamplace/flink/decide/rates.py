@@ -41,8 +41,8 @@ from streamplace.flink.measure.cluster import (
     placed,
     possible_orders,
 )
+from streamplace.model import StreamGraph
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
-from streamplace.model.graph import StreamGraph
 from streamplace.model.profile_trust import Trust, profile_drift, trust_of
 from streamplace.model.units import LARGEST
 
@@ -292,7 +292,7 @@ class JobRates:
         return np.array([name in held_back for name in names], np.bool_)
 
     def _flows(self, layout: Layout) -> Flows:
-        from streamsim.sources import flow_shares
+        from streamsim import flow_shares
 
         measured = self.measured
         job = placed(measured.graph, measured.cluster, layout, measured.shares)
@@ -331,8 +331,7 @@ def _with_loads(
     ``parts``: share of each flow in the full input of each subtask, [U, N].
     ``alone``: subtasks of sources that are the only one of their flow.
     """
-    from streamsim.equation import pressures
-    from streamsim.sources import loads_of_parts
+    from streamsim import loads_of_parts, pressures
 
     instance, place = job.problem.instance, job.placement
     subtasks, d = np.arange(len(place)), instance.n_devices

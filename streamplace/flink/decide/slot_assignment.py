@@ -28,7 +28,7 @@ from streamplace.flink.constants import VARIANTS
 from streamplace.flink.layout import Layout
 from streamplace.flink.rest.client import Rest
 from streamplace.flink.versions import version_of
-from streamplace.model.graph import StreamGraph
+from streamplace.model import StreamGraph
 from streamplace.model.streams import FORWARD, RESCALED
 
 MODES = ("NONE", "SLOTS", "TASKS")

@@ -24,7 +24,7 @@ from streamplace.flink.pin.pinning import (
     device_settings,
     offers,
 )
-from streamplace.model.devices import Device
+from streamplace.model import Device
 from streamplace.model.message_text import quoted
 
 IMAGE = "flink:2.3.0"

@@ -31,15 +31,13 @@ from streamplace.flink.program.chains import operators_in
 from streamplace.flink.rest.client import RUNNING, FlinkError, NoAnswer, Rest
 from streamplace.flink.rest.settings import shown_settings
 from streamplace.io.clusters import parse_cluster
+from streamplace.model import Cluster, Devices, Problem, StreamGraph
 from streamplace.model.arrays import Ints
-from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import BANDWIDTH, FLINK_HEADROOM
-from streamplace.model.devices import Devices
 from streamplace.model.expansion import Expansion, expand
-from streamplace.model.graph import CPU_OF, StreamGraph
+from streamplace.model.graph import CPU_OF
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.prediction_intervals import RateInterval
-from streamplace.model.problem import Problem
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 

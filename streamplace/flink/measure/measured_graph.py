@@ -19,7 +19,7 @@ from streamplace.flink.measure.streams import (
 )
 from streamplace.flink.rest.plan import FlinkTask
 from streamplace.io.clusters import cluster_from_tables
-from streamplace.model.cluster import Cluster
+from streamplace.model import Cluster, Operator, Stream, StreamGraph
 from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.graph import (
     CONSISTENCY,
@@ -31,10 +31,8 @@ from streamplace.model.graph import (
     PROFILE_DRIFT,
     PROFILE_SPREAD,
     PROFILE_WINDOWS,
-    StreamGraph,
 )
-from streamplace.model.operators import Operator
-from streamplace.model.streams import RESCALE, Stream
+from streamplace.model.streams import RESCALE
 from streamplace.model.units import LARGEST, UNLIMITED_BPS, digits
 
 ALIKE_PAYLOADS = 0.02

@@ -44,7 +44,7 @@ from streamplace.flink.measure.sampling import (
 from streamplace.flink.program.chains import operators_in
 from streamplace.flink.rest.client import FlinkError, NoAnswer, Rest, job_path
 from streamplace.flink.rest.plan import plan_of, sources_of
-from streamplace.model.graph import StreamGraph
+from streamplace.model import StreamGraph
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
 

@@ -31,8 +31,8 @@ from streamplace.flink.measure.sampling import Activity
 from streamplace.flink.pin.hook import WRITER
 from streamplace.flink.rest.plan import Edge, FlinkTask
 from streamplace.flink.rest.settings import USUAL_BUFFER_TIMEOUT
+from streamplace.model import StreamGraph
 from streamplace.model.buffers import BUFFER_TIMEOUT, MESSAGE_IPT, MESSAGES_OF
-from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import joined_subtasks
 
 COMMITTERS = (": Committer", ": Global Committer")

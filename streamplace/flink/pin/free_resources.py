@@ -26,7 +26,7 @@ from streamplace.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.flink.rest.plan import JobPlan
 from streamplace.flink.rest.settings import BUFFER_SIZE, memory_bytes
 from streamplace.flink.versions import version_of
-from streamplace.model.graph import StreamGraph
+from streamplace.model import StreamGraph
 from streamplace.model.message_text import listed, quoted
 from streamplace.planning.demand import group_slots
 

@@ -47,7 +47,7 @@ from streamplace.flink.watch.modelling import limit_of, plan_sizes
 from streamplace.flink.watch.rounds import JobRounds
 from streamplace.flink.watches import MOVED, RETURNED, UNBEGUN, WatchDecision
 from streamplace.io.ledger import errors_for
-from streamplace.model.cluster import Cluster
+from streamplace.model import Cluster
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.units import digits
 from streamplace.planning.offers import Catalogue, Offer

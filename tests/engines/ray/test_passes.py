@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from problems import chain
+from rooms import needs_papers
 from streamsim.passes import schedule
 
 from streamplace.api import train
@@ -45,6 +46,7 @@ print(json.dumps([simulated.tolist(), real.tolist(), asked, reward]))
 """
 
 
+@needs_papers
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
@@ -85,4 +87,4 @@ def test_a_cluster_too_large_for_one_machine_is_refused():
 def test_nothing_but_the_makespan_is_measured(tmp_path):
     options = {"objective": "throughput", "reward": "ray", "epochs": 1}
     with pytest.raises(SettingError, match="throughput"):
-        train("doppler", [chain(3), chain(4)], tmp_path / "run", **options)
+        train("pilot-makespan", [chain(3), chain(4)], tmp_path / "run", **options)
