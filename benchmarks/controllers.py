@@ -20,11 +20,11 @@ import click
 import numpy as np
 
 from streamplace import Offer, StreamGraph, plan, read_graph
-from streamplace.api.planning import BOUND_NODES
 from streamplace.control.policy import POLICIES
 from streamplace.control.problem import MoveTerms, control_day
 from streamplace.control.replay import replay
 from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
+from streamplace.evaluate.plans import BOUND_NODES
 from streamplace.model.arrays import Floats
 from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound

@@ -11,11 +11,11 @@ from streamplace.api.graphs import to_networkx as to_networkx
 from streamplace.api.graphs import to_torch_geometric as to_torch_geometric
 from streamplace.api.graphs import what_if as what_if
 from streamplace.api.placing import place as place
-from streamplace.api.placing import simulate as simulate
-from streamplace.api.placing import simulate_queues as simulate_queues
 from streamplace.api.planning import plan as plan
 from streamplace.api.planning import plan_frontier as plan_frontier
 from streamplace.api.planning import plan_schedule as plan_schedule
+from streamplace.api.simulating import simulate as simulate
+from streamplace.api.simulating import simulate_queues as simulate_queues
 from streamplace.api.training import train as train
 from streamplace.errors import StreamplaceError as StreamplaceError
 from streamplace.evaluate.comparison import Comparison as Comparison

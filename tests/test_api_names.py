@@ -12,13 +12,13 @@ from command_lines import commands
 
 import streamplace
 from streamplace import api
+from streamplace.api.placing import Place
+from streamplace.api.planning import Plan
+from streamplace.api.simulating import Simulate
 from streamplace.cli.main import cli
 from streamplace.rooms import ROOMS
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.compare import CompareSettings
-from streamplace.settings.place import PlaceSettings
-from streamplace.settings.plan import PlanSettings
-from streamplace.settings.simulate import SimulateSettings
 from streamplace.settings.train import TrainSettings
 
 ROOT = Path(__file__).parents[1]
@@ -50,21 +50,21 @@ SINGLE = {"describe": {"output"}, "import": {"output"}}
 DEVICES, CHANGES = {"devices", "mips", "bandwidth"}, {"set", "scale"}
 MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     "place": (
-        PlaceSettings,
-        {"graph"},
+        Place,
+        set(),
         DEVICES | CHANGES | {"evaluations", "present", "passes", "moves", "startup"}
-        | {"split", "limit", "jobs", "on"},
+        | {"split", "limit", "jobs", "on", "out"},
     ),
     "simulate simulate_queues": (
-        SimulateSettings,
-        {"graph", "placement"},
-        DEVICES | CHANGES | {"present", "passes", "startup", "preset", "engine"},
+        Simulate,
+        set(),
+        DEVICES | CHANGES | {"present", "passes", "startup", "preset", "engine", "out"},
     ),
     "compare": (CompareSettings, {"data"}, DEVICES | {"evaluations"}),
     "plan_schedule plan_frontier plan": (
-        PlanSettings,
-        {"graph", "rates"},
-        CHANGES | {"evaluations", "schedule", "move_price", "lag", "restart", "keep"},
+        Plan,
+        {"rates"},
+        CHANGES | {"evaluations", "schedule", "move_price", "lag", "restart", "keep", "out"},
     ),
     "train": (TrainSettings, {"model", "graphs", "out", "watcher", "track", "command"}, DEVICES),
 }  # fmt: skip
@@ -82,7 +82,11 @@ def test_keywords_of_a_function_are_the_fields_of_its_settings(functions):
         found |= inspect.signature(getattr(streamplace, name)).parameters
     keywords = {name: word.default for name, word in found.items() if name not in others}
     assert keywords.keys() == model.model_fields.keys() - of_commands
-    usual = {name: model.model_fields[name].default for name in keywords}
+    usual = {
+        name: inspect.Parameter.empty if field.is_required() else field.default
+        for name, field in model.model_fields.items()
+        if name in keywords
+    }
     assert keywords == usual | OF_PYTHON.get(functions, {})
 
 

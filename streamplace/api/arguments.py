@@ -1,5 +1,6 @@
 """Arguments of the functions: objects, paths of files, and texts and numbers for them."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
@@ -28,14 +29,18 @@ from streamplace.settings.convert import (
     is_path,
     wrong,
 )
+from streamplace.settings.verb import Progress
 
 if TYPE_CHECKING:
     from networkx import DiGraph
 
+    from streamplace.api.placing import Place
+    from streamplace.api.simulating import Simulate
     from streamplace.model.relocation import Relocation
     from streamplace.placers.result import Result as Result
 else:  # imported where something else than a placement is given
     Result = Any
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -104,6 +109,32 @@ def problem_of(
     return problem if rate is None else problem.at_rate(tuple_rate(rate))
 
 
+def problem_for(request: "Place | Simulate") -> Problem:
+    """Problem of a request, with its cluster, its constraints and its changes."""
+    problem = problem_of(request.graph, request.machines(), request.constraints)
+    changes = request.changes()
+    if any(changes.values()):
+        from streamplace.model.what_if import changed_problem
+
+        problem = changed_problem(problem, **changes)
+    LOG.info(
+        "%d operators, %d streams, %d devices, %g tuples/s",
+        problem.n_operators,
+        problem.graph.n_streams,
+        problem.n_devices,
+        problem.graph.source_rate,
+    )
+    return problem
+
+
+def check_profile(graph: StreamGraph, progress: Progress, *, trusts: bool) -> None:
+    """Warn if a measured graph contradicts its measurement; refuse one that is wrong."""
+    from streamplace.model.profile_trust import check_trust
+
+    if (warning := check_trust(graph, trusts=trusts)) is not None:
+        progress.say(f"warning: {warning}")
+
+
 def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
     """Graph itself, of a problem, or of a file."""
     source = given_graph(graph)
@@ -154,6 +185,8 @@ def given_placement(placement: PlacementLike) -> Mapping[str, str] | Path:
     """Operator or subtask → device, a `Placement` if there is an order; or the path of a file."""
     if isinstance(placement, Placement):
         return placement
+    if is_path(placement):
+        return Path(placement)
     from streamplace.placers.result import Result
 
     if isinstance(placement, Result):
@@ -166,8 +199,6 @@ def given_placement(placement: PlacementLike) -> Mapping[str, str] | Path:
             return assignment
         devices = sorted(set(assignment.values()))
         return Placement.of(tuple(assignment), devices, assignment, *_order(placement))
-    if is_path(placement):
-        return Path(placement)
     raise wrong(
         "placement", placement,
         "a Placement, a Result, a mapping or Series of operators to devices, or the path of a file",

@@ -1,48 +1,232 @@
-"""Placement of a graph, and evaluation of a placement."""
+"""``place``: a graph, or every graph of a data set, is placed on devices."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from math import fsum, inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from streamplace.api.arguments import (
-    GraphLike,
-    PlacementLike,
-    objective_of,
-    placed_problem,
-    problem_of,
-)
-from streamplace.io.files import spot
-from streamplace.io.placements import read_placed_for
-from streamplace.model.problem import Problem
-from streamplace.model.units import Quantity, digits
+from streamplace.errors import FormatError, SettingError
 from streamplace.settings.convert import (
     BudgetLike,
     ClusterLike,
     ConstraintsLike,
+    Count,
     FilePath,
-    is_path,
+    Moved,
+    Objective,
+    PlacementFile,
+    Placer,
+    PlacerName,
+    Positive,
+    Relocation,
+    Seconds,
+    Whole,
     path_of,
 )
-from streamplace.settings.simulate import SimulateSettings
+from streamplace.settings.option import PLACEMENT, argument, file_key, option, output
+from streamplace.settings.shared import (
+    ChangeOptions,
+    ConditionOptions,
+    ConstraintOptions,
+    DataSetOptions,
+    DeviceOptions,
+    MeasuredGraphOptions,
+    ObjectiveOptions,
+    SearchOptions,
+)
+from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
-    from streamsim.engine.settings import Policy, Randomness
-
-    from streamplace.evaluate.queues import QueueRun
-    from streamplace.model.relocation import Relocation
-    from streamplace.objectives.explanation import Explanation
-    from streamplace.objectives.registry import Objective
-    from streamplace.placers.registry import Placer
+    from streamplace.api.arguments import GraphLike
+    from streamplace.model.units import Quantity
+    from streamplace.placers.request import PlacementRequest
     from streamplace.placers.result import Result
+else:  # not imported for the help
+    GraphLike = Any
 
-LOG = logging.getLogger(__name__)
+FOR_ONE_GRAPH = ("scale", "set", "present", "passes", "moves", "confidence", "trust_profile")
+FOR_DATA_SETS = ("split", "limit", "jobs", "on")
+DATA_SET = ".jsonl"
+"""Suffix of files for the placements of a data set."""
+NOTICEABLE_S, SHORT_S = 0.5, 2.0
+"""Start-up that is told, and the longest search of Python without a spinner, in seconds."""
 DEFAULT_PLACER = "auto"
-SHORT = 2.0
-"""Longest search, in seconds, without a progress display."""
+
+
+class Place(
+    ObjectiveOptions,
+    ConditionOptions,
+    ChangeOptions,
+    DataSetOptions,
+    DeviceOptions,
+    ConstraintOptions,
+    SearchOptions,
+    MeasuredGraphOptions,
+    Verb,
+):
+    """Place the operators of GRAPH on devices.
+
+    GRAPH is a stream graph, which is placed for the highest throughput, a task graph (its operators
+    fire "all"), which is placed for the shortest pass, or a problem that includes its cluster and
+    constraints. Of placements of equal throughput, the default placer looks for the one whose
+    fullest resource is least loaded, then for the one that sends the least over the network. Where
+    a graph of up to 200 operators is carried at its full rate, it says whether that load is proven
+    to be the least. GRAPH may also be a data set: with -o FILE.jsonl, every graph gets a line of
+    the file, in order, and a command that was stopped continues where it ended.
+    """
+
+    graph: GraphLike = argument()
+    placer: PlacerName = option(
+        "--placer NAME",
+        "Placement algorithm (see: streamplace placers). Options follow after colons, as in "
+        "metis:k=3 or pilot:weights=best.safetensors.",
+        default=DEFAULT_PLACER,
+    )
+    weights: Path | None = file_key("FILE", "Weights file of a learned placer.")
+    subtasks: bool = option(
+        "--subtasks", "Place the subtasks of parallel operators one by one (join#0, join#1, …)."
+    )
+    relocation: Moved = None
+    present: PlacementFile | None = file_key(
+        "FILE",
+        "Current placement: an objective in seconds includes the cost of moving; for others, the "
+        "answer says what each number of moves reaches.",
+        key="from",
+    )
+    passes: Positive | None = file_key(
+        "N", "Passes until the next change, which share the cost of moving."
+    )
+    moves: Whole | None = file_key(
+        "N", "Most operators that move, where the objective is not in seconds, as the throughput."
+    )
+    startup: Seconds | None = file_key(
+        "TIME", "Time that a moved operator takes to start, if the problem has none."
+    )
+    jobs: Count | None = file_key("N", "Number of processes, by default one per core.")
+    out: Path | None = output(
+        "File to write: the placement (.json), a report (.html), a picture (.svg), or "
+        "the placements of a data set (.jsonl).",
+        suffixes=(".json", ".html", ".svg", DATA_SET),
+        keys=PLACEMENT,
+    )
+
+    def check(self) -> None:
+        """Refuse a part of a relocation without the others."""
+        super().check()
+        self.need("present", "passes", "startup", "moves")
+
+    @property
+    def is_for_data_set(self) -> bool:
+        """Whether every graph of a data set is placed, into a file."""
+        return self.out is not None and self.out.name.endswith(DATA_SET)
+
+    def run(self, progress: Progress = SILENT) -> Result | Written:
+        """Place a graph, or all graphs of a data set."""
+        from streamplace.io.graphs import SeveralFound
+
+        if self.is_for_data_set:
+            for name in FOR_ONE_GRAPH:
+                self.refuse(name, "is for a single graph; drop it, or place the graphs one by one")
+            return self._place_all(progress)
+        for name in FOR_DATA_SETS:
+            self.refuse(name, "is for data sets; add -o FILE.jsonl, or drop it")
+        try:
+            return self.place(progress)
+        except SeveralFound as error:
+            raise FormatError(f"{error}, or place all: -o FILE.jsonl") from None
+
+    def when_stopped(self) -> Iterator[str]:
+        """Yield how to continue with a data set."""
+        if self.is_for_data_set:
+            yield resumable(self.out)
+
+    def place(self, progress: Progress = SILENT) -> Result:
+        """Place a graph."""
+        from streamplace.api.arguments import check_profile, objective_of, problem_for
+        from streamplace.display.report import duration
+        from streamplace.model.message_text import grouped_notes
+        from streamplace.model.profile_trust import cpu_origins
+        from streamplace.placers.stopwatch import start_up_seconds
+
+        request = self.request()
+        problem = problem_for(self)
+        check_profile(problem.graph, progress, trusts=self.trust_profile)
+        judge = objective_of(problem, self.objective)
+        if self.present is not None and self.passes is None and judge.unit == "s":
+            raise SettingError(
+                f"{self.name('present')} needs {self.name('passes')}, over which the time of "
+                f"moves is shared, as {judge.name} is measured in seconds"
+            )
+        before, longest = start_up_seconds(), request.budget.seconds
+        is_shown = progress is not SILENT or longest is None or longest > SHORT_S
+        with request.waiting(problem.graph.name) if is_shown else nullcontext():
+            result = request.answer(problem)
+        took = start_up_seconds() - before
+        for note in grouped_notes(cpu_origins(result.problem.graph)):
+            progress.say(note)
+        if took >= NOTICEABLE_S:
+            words = f"start-up {duration(took)} for libraries and weights"
+            progress.hint(f"{words}, besides the search time")
+        return result
+
+    def _place_all(self, progress: Progress) -> Written:
+        """Place all graphs, a line for each."""
+        from streamplace.evaluate.on_ray import connected
+        from streamplace.evaluate.placing import Placing, place_all
+        from streamplace.evaluate.runner import check_placer
+        from streamplace.io.datasets import DataSet, Reader, no_graph
+        from streamplace.model.message_text import counted
+        from streamplace.progress import tracked
+
+        assert self.out is not None
+        request, reader = self.request(), Reader(self.machines(), self.constraints)
+        path = path_of("graph", self.graph)
+        data = DataSet(path, self.split, self.limit, reader, self.seed).rereadable()
+        if not (total := sum(1 for _ in data.lines())):
+            raise no_graph(path, data)
+        judge = request.judge(data.reader(next(data.lines())).graph)
+        check_placer(request.algorithm, (judge,))
+        values, graphs, reused = list[float](), 0, 0
+        placing = Placing(request, reader)
+        with connected(self.on):
+            every = place_all(placing, data, self.out, jobs=self.jobs, on=self.on)
+            for placed in tracked(every, "placing", total):
+                graphs += 1
+                reused += placed.is_saved
+                if placed.value is None:
+                    progress.failed(placed.graph, placed.error or "")
+                else:
+                    values.append(placed.value)
+        mean = fsum(values) / len(values) if values else None
+        if reused:
+            progress.say(f"{counted(reused, 'result')} reused from {self.out}")
+        average = "" if mean is None else f", mean value {mean:.4g}"
+        return Written(
+            {"graphs": graphs, "placed": len(values), "mean": mean, "output": str(self.out)},
+            (f"{len(values)} of {graphs} graphs placed{average} → {self.out}",),
+        )
+
+    def request(self) -> PlacementRequest:
+        """Request for the placers."""
+        from streamplace.model.relocation import Relocation
+        from streamplace.placers.registry import USUAL_BUDGET
+        from streamplace.placers.request import PlacementRequest
+
+        relocation = self.relocation
+        if self.present is not None:
+            relocation = Relocation(self.present, self.passes or inf, self.startup, self.moves)
+        budget = self.limits() or USUAL_BUDGET
+        return self.part(PlacementRequest, relocation=relocation, budget=budget)
+
+
+def resumable(out: Path | None) -> str:
+    """How a command on a data set continues, or how it would."""
+    if out is None:
+        return "stopped; nothing was kept, but with -o the same command continues where it ended"
+    return f"stopped; {out} holds what is done, and the same command continues from there"
 
 
 def place(
@@ -121,120 +305,4 @@ def place(
     >>> place(graph, 3, constraints={"pin": {"a": "d2"}}, budget="50 ms").placement["a"]
     'd2'
     """
-    keywords = locals()
-    from streamplace.model.profile_trust import check_trust
-    from streamplace.settings.place import PlaceSettings
-
-    settings = PlaceSettings.of(keywords)
-    request = settings.request()
-    problem = problem_of(graph, settings.cluster, settings.constraints)
-    check_trust(problem.graph, trusts=settings.trust_profile)
-    takes_long = request.budget.seconds is None or request.budget.seconds > SHORT
-    with request.waiting(problem.graph.name) if takes_long else nullcontext():
-        return request.answer(problem)
-
-
-def simulate(
-    graph: GraphLike,
-    placement: PlacementLike,
-    cluster: ClusterLike | None = None,
-    *,
-    objective: str | Objective = "",
-    relocation: Relocation | None = None,
-    constraints: ConstraintsLike | None = None,
-    rate: Quantity | None = None,
-) -> Explanation:
-    """Explain the value of a placement and its bottleneck, and advise moves.
-
-    ``print`` shows the explanation like ``streamplace simulate``.
-
-    Parameters
-    ----------
-    graph, cluster, rate
-        As for `place`.
-    constraints
-        As for `place`. Placements that break them are refused, and advice respects them.
-    placement
-        A placement of operators or of subtasks: a `Placement`, the result of `place`, a mapping of
-        operators to devices, or the path of a placement file.
-    objective
-        Objective that evaluates the placement, as for `place`.
-    relocation
-        Current placement of the graph. The explanation then also lists the moves, their time, and
-        the passes until they pay off.
-
-    Examples
-    --------
-    >>> from streamplace import Operator, Stream, StreamGraph
-    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
-    ...                        [Stream("a", "b")])
-    >>> simulate(graph, {"a": "d0", "b": "d0"}).verdict
-    "62.5 % of the sources' rate; the CPU of d0 is the limit"
-    """
-    settings = SimulateSettings.of(locals())
-    problem = problem_of(graph, settings.cluster, settings.constraints, settings.rate)
-    if settings.rate is None and is_path(placement):
-        _say_other_rate(path_of("placement", placement), problem)
-    problem, placed = placed_problem(problem, placement)
-    problem.check(placed)
-    judge = objective_of(problem, settings.objective, relocation=settings.relocation)
-    judge.check(problem)
-    return judge.explained(problem, placed)
-
-
-def _say_other_rate(path: Path, problem: Problem) -> None:
-    """Log that a file says another rate than that of the problem."""
-    simulated = problem.graph.source_rate
-    rate = read_placed_for(path).other_rate(simulated)
-    if rate is not None:
-        words = "%s was placed at %s tuples/s, and is simulated at %s; give rate for another"
-        LOG.warning(words, spot(path), digits(rate, 6), digits(simulated, 6))
-
-
-def simulate_queues(
-    graph: GraphLike,
-    placement: PlacementLike,
-    cluster: ClusterLike | None = None,
-    *,
-    constraints: ConstraintsLike | None = None,
-    rate: Quantity | None = None,
-    duration: Quantity | None = None,
-    dt: Quantity | None = None,
-    capacity: float | None = None,
-    policy: Policy = "dynamic",
-    random: Randomness = "nothing",
-) -> QueueRun:
-    """Simulate a placement with queues, tick by tick, for latencies and transients.
-
-    Parameters
-    ----------
-    graph, cluster, constraints, rate
-        As for `place`.
-    placement
-        As for `simulate`.
-    duration, dt
-        Simulated time and time step, in seconds or as texts such as ``"100 ms"``. By default, the
-        time step follows from latencies and windows, and the run is long enough to settle and to
-        be measured.
-    capacity
-        Largest queue in tuples; by default, it follows from the rate of each stream.
-    policy
-        Policy by which operators share a CPU: ``dynamic``, …; see `streamsim.engine`.
-    random
-        What is random in latencies: ``nothing``, ``arrivals``, or ``all``, times of service too.
-
-    Examples
-    --------
-    >>> from streamplace import Operator, Stream, StreamGraph
-    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
-    ...                        [Stream("a", "b")])
-    >>> run = simulate_queues(graph, {"a": "d0", "b": "d0"})
-    >>> run.valid, round(run.relative_throughput, 2)
-    (True, 0.62)
-    """
-    settings = SimulateSettings.of({"engine": True, **locals()})
-    from streamplace.evaluate.queues import run_queues
-
-    problem = problem_of(graph, settings.cluster, settings.constraints, settings.rate)
-    problem, placed = placed_problem(problem, placement)
-    return run_queues(problem, placed, settings.queues())
+    return Place.of(locals()).place()

@@ -1,42 +1,326 @@
-"""Planning of machines for a rate, for several of them, and for rates over time."""
+"""``plan``: machines for a rate, for several of them, and for rates over time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import inf
-from typing import TypeVar
+from os import PathLike
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
-from streamplace.api.arguments import GraphLike, planned_graph
-from streamplace.control.policy import MakePolicy
-from streamplace.control.problem import MoveTerms, control_day
-from streamplace.control.replay import replay
-from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
-from streamplace.errors import GraphError, ProblemError, SettingError
-from streamplace.evaluate.parallel import FEW, parallel_map
-from streamplace.io.ledger import errors_for
-from streamplace.model.cluster import Cluster
-from streamplace.model.columns import checked_kind
-from streamplace.model.graph import StreamGraph
-from streamplace.model.profile_trust import check_trust, extrapolation
-from streamplace.model.units import Quantity, tuple_rate
-from streamplace.planning.bounds import proven_bound
-from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlannerSettings, PlanProblem
-from streamplace.planning.result import PlanCurve, PlanResult
-from streamplace.planning.traces import RateTrace, planned_for_trace
-from streamplace.settings.convert import BudgetLike, ClusterLike, FilePath
-from streamplace.settings.plan import PlanSettings
+from annotated_types import Interval
+from pydantic import BeforeValidator
 
-R = TypeVar("R")
-OffersLike = Catalogue | Iterable[Offer] | FilePath
-"""Offers, a catalogue of them, or the path of a file."""
-TraceLike = RateTrace | FilePath
-"""Rates over time, or the path of a CSV file with them."""
-BOUND_NODES = 200
-"""Nodes of the branch and bound of each slot's bound."""
+from streamplace.errors import SettingError
+from streamplace.model.defaults import PLAN_SECONDS
+from streamplace.settings.convert import (
+    BudgetLike,
+    ClusterFile,
+    ClusterLike,
+    Count,
+    FilePath,
+    SearchBudget,
+    Seconds,
+    Share,
+    Texts,
+    in_tuple,
+)
+from streamplace.settings.option import HOW_LONG, PICTURES, argument, file_key, option, output
+from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
+from streamplace.settings.shared import ChangeOptions, MeasuredGraphOptions, SearchOptions
+from streamplace.settings.verb import SILENT, Progress, Verb
+
+if TYPE_CHECKING:
+    from streamplace.api.arguments import GraphLike
+    from streamplace.control.policy import MakePolicy
+    from streamplace.control.problem import MoveTerms
+    from streamplace.control.schedule import PlanSchedule
+    from streamplace.evaluate.plans import Planner
+    from streamplace.model.graph import StreamGraph
+    from streamplace.model.units import Quantity
+    from streamplace.planning.offers import Catalogue, Offer
+    from streamplace.planning.result import PlanCurve, PlanResult
+    from streamplace.planning.traces import RateTrace
+
+    OffersLike = Catalogue | Iterable[Offer] | FilePath
+    TraceLike = RateTrace | FilePath
+else:  # not imported for the help; what converts a value checks its type
+    GraphLike = MoveTerms = RateTrace = Any
+    MakePolicy = Callable[..., Any]
+
+HIGHEST_RATE = "max"
+"""Rate of a plan for the most that the machines can carry."""
+POINTS = 9
+"""Number of rates of a frontier."""
+
+
+def rates_of(value: Any) -> tuple[float, ...]:
+    """One rate, nine of a range, or an infinite one for "max".
+
+    >>> rates_of("50 k/s"), len(rates_of("20000..80000")), rates_of("max")
+    ((50000.0,), 9, (inf,))
+    """
+    from streamplace.model.units import tuple_rate
+
+    if value == HIGHEST_RATE:
+        return (inf,)
+    ends = value.split("..", 1) if isinstance(value, str) else [value]
+    rates = [tuple_rate(end) for end in ends if end != ""]
+    if len(rates) < len(ends) or rates[0] <= 0 or (len(rates) > 1 and rates[0] >= rates[1]):
+        raise ValueError(
+            "it must be above 0, or a range from a lower to a higher rate, as in 20000..80000"
+        )
+    if len(rates) == 1:
+        return (rates[0],)
+    low, high = rates
+    return tuple(low + (high - low) * i / (POINTS - 1) for i in range(POINTS))
+
+
+def _trace(value: Any) -> RateTrace:
+    from streamplace.planning.traces import RateTrace, read_trace
+
+    if isinstance(value, RateTrace):
+        return value
+    if isinstance(value, str | PathLike):
+        return read_trace(Path(value))
+    raise ValueError("it must be a RateTrace, or the path of a CSV file with rates")
+
+
+def _operators(value: Any) -> Any:
+    return frozenset([value]) if isinstance(value, str) else value
+
+
+def _policies(value: Any) -> Any:
+    """Names and makers of policies; of all that are registered for the name ``"all"``."""
+    from streamplace.control.policy import POLICIES
+
+    if not isinstance(value, Iterable):
+        return value
+    chosen: list[Any] = []
+    for policy in in_tuple(value):
+        names = POLICIES if policy == "all" else [policy]
+        pairs = [(name, POLICIES[name]) for name in names] if isinstance(policy, str) else [policy]
+        chosen += [pair for pair in pairs if pair not in chosen]
+    return chosen
+
+
+def _terms(value: Any) -> MoveTerms | None:
+    from streamplace.control.problem import MoveTerms
+
+    if value is None or isinstance(value, MoveTerms):
+        return value
+    raise ValueError("it must be MoveTerms")
+
+
+def _policy_names() -> Iterable[str]:
+    from streamplace.control.policy import POLICIES
+
+    return (*POLICIES, "all")
+
+
+class Plan(ChangeOptions, SearchOptions, MeasuredGraphOptions, Verb, validate_default=True):
+    """Plan the machines for GRAPH at a rate: which, how many, and what runs on them.
+
+    The plan says how many subtasks each operator has and where they run, what it costs per hour,
+    and a proven bound: no plan costs less. A range of rates gives cost against rate. A graph that
+    'flink profile' has measured carries the rate even at the lower end of its prediction.
+    """
+
+    graph: GraphLike = argument()
+    rate: Annotated[tuple[float, ...], BeforeValidator(rates_of)] | None = option(
+        "--rate RATE",
+        "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "
+        "20000..80000, or max for the highest rate that the machines carry.  [default: that of "
+        "GRAPH]",
+    )
+    trace: Annotated[RateTrace, BeforeValidator(_trace)] | None = option(
+        "--trace FILE",
+        "CSV file with rates over time: a column 'time' (seconds or dates), and 'rate' or a "
+        "column for each source. The plan carries their peaks, and every hour is planned alone, "
+        "too.",
+    )
+    quantile: Annotated[Share, Interval(gt=0, le=1)] = option(
+        "--quantile SHARE",
+        "Quantile of the rates of --trace that the plan carries, for each source; 1 is the peak.",
+        default=1.0,
+    )
+    schedule: bool = option(
+        "--schedule",
+        "Find the cheapest sequence of plans for --trace, and a bound for every controller.",
+    )
+    policies: Annotated[tuple[tuple[str, MakePolicy], ...], BeforeValidator(_policies)] = option(
+        "--policy NAME…",
+        "Also replay this policy, which does not know the rates to come, with --schedule. May be "
+        "repeated.",
+        key="policy",
+        choices=_policy_names,
+    )
+    slot: Seconds = file_key("TIME", "Time between two decisions.", default="5 min")
+    terms: Annotated[MoveTerms | None, BeforeValidator(_terms)] = None
+    move_price: Seconds = file_key(
+        "TIME", "Price of a move, as time of running both plans.", default=1800.0
+    )
+    lag: Seconds = file_key("TIME", "Time by which tuples may be late.", default=60.0)
+    restart: Seconds = file_key("TIME", "Time for which a move stops the job.", default=5.0)
+    offers: OffersFile | None = OFFERS
+    cluster: ClusterFile = OWN_MACHINES
+    headroom: Headroom = headroom_option(0.0)
+    keep_parallelism: Annotated[bool | frozenset[str], BeforeValidator(_operators)] = option(
+        "--keep-parallelism",
+        "Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
+    )
+    keep: Texts = option(
+        "--keep OPERATOR…",
+        "Keep the parallelism of this operator, as of one whose program sets it. May be repeated.",
+    )
+    budget: SearchBudget = option(
+        "--budget TIME",
+        "Time for each plan in seconds, or with a unit, as in '1 min'.  [default: "
+        f"{PLAN_SECONDS:g}; no limit where --evaluations is given]",
+        HOW_LONG,
+    )
+    jobs: Count | None = file_key(
+        "N", "Number of processes that plan, by default one per core for many."
+    )
+    out: Path | None = output(
+        "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, "
+        "or the report alone (.html); for a range, its plot (.svg, .png, .pdf) or the report; for "
+        "a schedule, a folder.",
+        folder=None,
+    )
+
+    def check(self) -> None:
+        """Refuse settings without effect, and two words for the same."""
+        super().check()
+        for field, other in (("rate", "trace"), ("offers", "cluster"), ("quantile", "schedule")):
+            self.exclude(field, other)
+        self.need("trace", "quantile", "schedule")
+        self.need("schedule", "policies", "slot", "terms", "move_price", "lag", "restart")
+
+    def run(self, progress: Progress = SILENT) -> PlanResult | PlanCurve | PlanSchedule:
+        """Plan for a schedule, for several rates, or for one."""
+        from streamplace.api.arguments import check_profile, planned_graph
+        from streamplace.model.message_text import grouped_notes
+        from streamplace.model.profile_trust import cpu_origins
+        from streamplace.model.what_if import changed_graph
+
+        rates = self.rate or ()
+        self._check_output(progress, is_curve=len(rates) > 1)
+        graph = changed_graph(planned_graph(self.graph), **self.changes())
+        check_profile(graph, progress, trusts=self.trust_profile)
+        answer: PlanResult | PlanCurve | PlanSchedule
+        each = ", with the budget for each plan" if self.trace or len(rates) > 1 else ""
+        with progress.waiting(f"planning {graph.name}{each}"):
+            if self.schedule:
+                answer = self.scheduled(graph)
+            elif len(rates) > 1:
+                answer = self.frontier(graph, rates)
+            else:
+                answer = self.single(graph)
+                progress.suggest(self._next_step())
+        for note in grouped_notes(cpu_origins(graph)):
+            progress.say(note)
+        return answer
+
+    def read(self) -> StreamGraph:
+        """Read the graph; one that contradicts its measurement is refused, unless it is trusted."""
+        from streamplace.api.arguments import check_profile, planned_graph
+
+        graph = planned_graph(self.graph)
+        check_profile(graph, SILENT, trusts=self.trust_profile)
+        return graph
+
+    def single(self, graph: StreamGraph) -> PlanResult:
+        """Plan for the trace, for the rate, for the highest one, or for that of the graph."""
+        from streamplace.planning.planner import planned_most
+        from streamplace.planning.traces import planned_for_trace
+
+        planner, rates = self._planner(graph), self.rate or ()
+        if len(rates) > 1:
+            raise SettingError("a plan has one rate; plan_frontier plans for several")
+        if self.trace is not None:
+            return planned_for_trace(graph, self.trace, self.quantile, planner, planner.each_if_any)
+        if rates == (inf,):
+            return _noted(graph, planned_most(graph, planner.machines, planner.settings))
+        return _noted(graph, planner(graph.at_rate(*rates))) if rates else planner(graph)
+
+    def frontier(self, graph: StreamGraph, rates: Iterable[float]) -> PlanCurve:
+        """Plan for several rates."""
+        from streamplace.planning.result import PlanCurve
+
+        values = sorted(set(rates))
+        if not values:
+            raise SettingError("there are no rates; give at least one")
+        results = self._planner(graph).each(map(graph.at_rate, values))
+        return PlanCurve(tuple(values), tuple(_noted(graph, result) for result in results))
+
+    def scheduled(self, graph: StreamGraph) -> PlanSchedule:
+        """Find the cheapest sequence of plans for a trace, and replay policies against it."""
+        from streamplace.control.problem import MoveTerms, control_day
+        from streamplace.control.replay import replay
+        from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
+
+        assert self.trace is not None  # a schedule without one is refused
+        terms = self.terms or MoveTerms(self.move_price, interruption=self.restart, lag=self.lag)
+        planner = self._planner(graph)
+        day = control_day(graph, self.trace, self.slot, terms, planner.each, planner.bound)
+        replays = tuple(replay(day, name, make) for name, make in self.policies)
+        return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
+
+    def _planner(self, graph: StreamGraph) -> Planner:
+        """Planner for the machines, and for the errors of predictions for the graph."""
+        from streamplace.evaluate.plans import Planner
+        from streamplace.io.ledger import errors_for
+        from streamplace.planning.problem import PLAN_BUDGET, PlannerSettings
+
+        machines = self.cluster if self.offers is None else self.offers
+        if machines is None:
+            needed = f"{self.name('offers')} or {self.name('cluster')}"
+            raise SettingError(f"a plan needs machines; give {needed}")
+        settings = self.part(
+            PlannerSettings,
+            keep_parallelism=self.keep_parallelism or frozenset(self.keep),
+            budget=self.limits() or PLAN_BUDGET,
+            errors=errors_for(graph, self.confidence),
+        )
+        return Planner(machines, settings, self.jobs)
+
+    def _check_output(self, progress: Progress, *, is_curve: bool) -> None:
+        """Raise an error for an output that cannot be written, before any planning."""
+        from streamplace.control.schedule import FILES as SCHEDULE_FILES
+        from streamplace.io.files import check_suffix
+        from streamplace.planning.result import FILES
+
+        if self.out is None:
+            return
+        is_page = self.out.suffix == ".html"
+        if is_page and self.schedule:
+            raise SettingError(f"-o {self.out}: a schedule is written into a folder; name a folder")
+        progress.check_kind(self.out, is_folder=not (is_curve or is_page))
+        if is_curve and not is_page:
+            check_suffix(self.out, "the figure", *PICTURES, ".html")
+        elif not is_page:
+            files = [self.out / name for name in {*FILES, *SCHEDULE_FILES}]
+            files += [path for name in FILES for path in self.out.glob(f"plan-*/{name}")]
+            progress.spare_inputs(*files)
+            progress.spare_others(*files)
+
+    def _next_step(self) -> str:
+        """What can be done with a plan."""
+        if self.out is None or self.out.suffix == ".html":
+            return "Next: -o plan writes the files for simulate and export."
+        files = f"{quote(str(self.out / 'placement.json'))} --cluster {quote(str(self.out))}"
+        return f"Next: streamplace export {files}/cluster.toml --to flink -o flink"
+
+
+def _noted(graph: StreamGraph, result: PlanResult) -> PlanResult:
+    """Plan that tells if its rate is far beyond what was measured."""
+    from streamplace.model.profile_trust import extrapolation
+
+    far = extrapolation(graph, result.rate)
+    return result if far is None else replace(result, notes=(*result.notes, f"Note: {far}."))
 
 
 def plan(
@@ -105,8 +389,8 @@ def plan(
     >>> result.machines, result.cost, float(result.bound)
     ({'small': 2}, 0.2, 0.2)
     """
-    settings = PlanSettings.of(locals())
-    return PlanRequest.of(graph, settings).single(settings)
+    request = Plan.of(locals())
+    return request.single(request.read())
 
 
 def plan_frontier(
@@ -142,8 +426,11 @@ def plan_frontier(
     >>> [result.machines["small"] for result in curve.results]
     [1, 2, 4]
     """
-    request = PlanRequest.of(graph, PlanSettings.of(locals()))
-    return request.frontier(map(tuple_rate, checked_kind(rates, Iterable)))
+    from streamplace.model.columns import checked_kind
+    from streamplace.model.units import tuple_rate
+
+    request = Plan.of(locals())
+    return request.frontier(request.read(), map(tuple_rate, checked_kind(rates, Iterable)))
 
 
 def plan_schedule(
@@ -192,92 +479,5 @@ def plan_schedule(
     >>> [(step.start / 3600, found.plans[step.level].cost) for step in found.steps]
     [(0.0, 0.2), (2.0, 0.4)]
     """
-    settings = PlanSettings.of({"schedule": True, **locals()})
-    return PlanRequest.of(graph, settings).schedule(settings)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlanRequest:
-    """A graph, the machines that there are or that can be bought, and the settings of its plans."""
-
-    graph: StreamGraph
-    machines: Catalogue | Cluster
-    settings: PlannerSettings
-    # Processes that make several plans; by default one per core if there are many.
-    jobs: int | None = None
-
-    @classmethod
-    def of(cls, graph: GraphLike, settings: PlanSettings) -> PlanRequest:
-        """Read a graph, and the machines of the settings.
-
-        A graph that contradicts its measurement is refused, unless it is trusted.
-        """
-        machines, read = settings.machines(), planned_graph(graph)
-        check_trust(read, trusts=settings.trust_profile)
-        errors = errors_for(read, settings.confidence)
-        return cls(read, machines, replace(settings.of_plans(), errors=errors), settings.jobs)
-
-    def plan(self) -> PlanResult:
-        """Plan for the rate of the graph."""
-        return planned(self.graph, self.machines, self.settings)
-
-    def plan_if_any(self) -> PlanResult | None:
-        """Plan for the rate of the graph; None if none is found, or the graph cannot have it."""
-        try:
-            return self.plan()
-        except (ProblemError, GraphError):
-            return None
-
-    def single(self, settings: PlanSettings) -> PlanResult:
-        """Plan for the trace, for the rate, for the highest one, or for that of the graph."""
-        rates = settings.rate or ()
-        if len(rates) > 1:
-            raise SettingError("a plan has one rate; plan_frontier plans for several")
-        if settings.trace is not None:
-            each = partial(self._each, PlanRequest.plan_if_any)
-            return planned_for_trace(self.graph, settings.trace, settings.quantile, self._of, each)
-        if rates == (inf,):
-            return self._told(planned_most(self.graph, self.machines, self.settings))
-        return self._told(self._of(self.graph.at_rate(*rates))) if rates else self.plan()
-
-    def _told(self, result: PlanResult) -> PlanResult:
-        """Plan that says if its rate is far beyond what was measured."""
-        far = extrapolation(self.graph, result.rate)
-        return result if far is None else replace(result, notes=(*result.notes, f"Note: {far}."))
-
-    def frontier(self, rates: Iterable[float]) -> PlanCurve:
-        """Plan for several rates."""
-        values = sorted(set(rates))
-        if not values:
-            raise SettingError("there are no rates; give at least one")
-        results = self._each(PlanRequest.plan, map(self.graph.at_rate, values))
-        return PlanCurve(tuple(values), tuple(map(self._told, results)))
-
-    def schedule(self, settings: PlanSettings) -> PlanSchedule:
-        """Find the cheapest sequence of plans for a trace, and replay policies against it."""
-        assert settings.trace is not None  # a schedule without one is refused
-        each = partial(self._each, PlanRequest.plan)
-        day = control_day(
-            self.graph, settings.trace, settings.slot, settings.moves(), each, self._bound
-        )
-        replays = tuple(replay(day, name, make) for name, make in settings.policies)
-        return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
-
-    def _of(self, graph: StreamGraph) -> PlanResult:
-        """Plan for another graph."""
-        return replace(self, graph=graph).plan()
-
-    def _each(
-        self, function: Callable[[PlanRequest], R], graphs: Iterable[StreamGraph]
-    ) -> Iterator[R]:
-        """Results for other graphs, in order."""
-        requests = [replace(self, graph=graph) for graph in graphs]
-        few = FEW if self.jobs is None else 1
-        return parallel_map(function, requests, self.jobs, few=few)
-
-    def _bound(self, graph: StreamGraph) -> float:
-        """Cost that no plan for a graph is below, also without any headroom."""
-        bare = replace(self.settings, headroom=0.0, errors=None)
-        problem = PlanProblem.of(graph, self.machines, bare)
-        bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
-        return 0.0 if bound is None else float(bound.value)
+    request = Plan.of({"schedule": True, **locals()})
+    return request.scheduled(request.read())

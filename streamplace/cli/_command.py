@@ -62,11 +62,12 @@ class GroupedCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with its settings, if it may write to what ``-o`` names."""
+        outputs = [param for param in self.params if isinstance(param, Output)]
+        paths = [ctx.params.get(param.name or "") for param in outputs]
         if self.settings is not None:
             ctx.params = with_settings(ctx, self.settings)
-        for param in self.params:
-            if isinstance(param, Output):
-                param.check(ctx.params.get(param.name or ""))
+        for param, path in zip(outputs, paths, strict=True):
+            param.check(path)
         return super().invoke(ctx)
 
 

@@ -1,6 +1,5 @@
 """Options that several commands share: files, of which no input is overwritten, and names."""
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,13 +10,15 @@ import click
 from streamplace.cli._output import verbose
 from streamplace.errors import SettingError
 from streamplace.model.message_text import shown
+from streamplace.settings.option import EXPLANATION as EXPLANATION
+from streamplace.settings.option import GRAPHS as GRAPHS
+from streamplace.settings.option import KEYS as KEYS
+from streamplace.settings.option import PICTURES as PICTURES
+from streamplace.settings.option import PLACEMENT as PLACEMENT
 
 if TYPE_CHECKING:
-    from streamplace.model.problem import Problem
-    from streamplace.settings.place import PlaceSettings
-    from streamplace.settings.simulate import SimulateSettings
+    from streamplace.settings.verb import Verb
 
-LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 READ = "streamplace.read"
 SUFFIXES = {
@@ -25,13 +26,6 @@ SUFFIXES = {
     ".txt", ".xlsx", ".yaml",
 }  # fmt: skip
 """Suffixes that say what a file holds, so that they do not end the name of a folder."""
-GRAPHS = (".jsonl.gz", ".jsonl", ".json", ".json.gz")
-PICTURES = (".png", ".svg", ".pdf")
-"""Suffixes of files that several commands write."""
-PLACEMENT = frozenset({"assignment", "error"})
-EXPLANATION = frozenset({"verdict", "assumptions", "traceEvents"})
-KEYS = PLACEMENT | {"operators", "graph", "devices", "links"}
-"""Fields of which a file of JSON or TOML that streamplace wrote has one, by the command."""
 TABLE = b"operator,pe,device,"
 """Beginning of a placement as a table, which has no other mark."""
 
@@ -178,6 +172,16 @@ def writes(text: str, **facts: Any) -> Callable[[F], F]:
     return click.option("-o", "--output", cls=Output, type=FILE, help=text, **facts)
 
 
+def writes_of(model: "type[Verb]") -> Callable[[F], F]:
+    """``-o`` of a verb, if it has one."""
+    for name, field in model.marked("output").items():
+        return click.option(
+            "-o", "--output", name, cls=Output, type=FILE, help=field.help, folder=field.folder,
+            suffixes=field.suffixes, is_needed=field.is_needed, keys=field.keys,
+        )  # fmt: skip
+    return lambda function: function
+
+
 JAR = click.argument("jar", type=FILE, required=False)
 ARGUMENTS = click.argument("arguments", nargs=-1)
 AS_JSON = click.option(
@@ -193,23 +197,3 @@ def common(output: str, **facts: Any) -> Callable[[F], F]:
 def with_json(function: F) -> F:
     """``--json`` and ``-v``, of a command that only prints."""
     return AS_JSON(verbose(function))
-
-
-def read_problem(graph: Path, settings: "PlaceSettings | SimulateSettings") -> "Problem":
-    """Read a graph or a problem, with the cluster, the constraints and the changes of settings."""
-    from streamplace.io import problems
-
-    problem = problems.read_problem(graph, settings.machines(), settings.constraints)
-    changes = settings.changes()
-    if any(changes.values()):
-        from streamplace.model.what_if import changed_problem
-
-        problem = changed_problem(problem, **changes)
-    LOG.info(
-        "%d operators, %d streams, %d devices, %g tuples/s",
-        problem.n_operators,
-        problem.graph.n_streams,
-        problem.n_devices,
-        problem.graph.source_rate,
-    )
-    return problem

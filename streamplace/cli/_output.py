@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.model.message_text import counted as counted
-from streamplace.model.message_text import printable
+from streamplace.model.message_text import grouped_notes, printable
 from streamplace.progress import heartbeat
 from streamplace.progress import progress as progress
 from streamplace.progress import waiting as spinner
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from streamplace.display.report import Report
-    from streamplace.model.graph import StreamGraph
 
 VERBOSE = "streamplace.verbose"
-MOST_NAMES = 3
-"""Most names that a note lists."""
 HEARTBEAT = 25.0
 """Seconds of waiting after which a command without a terminal says that it still waits."""
 
@@ -133,31 +130,10 @@ def with_command(report: "Report", graph: Path, options: Mapping[str, Any]) -> "
     return replace(report, command=" ".join(map(quote, words)))
 
 
-def say_doubts(graph: "StreamGraph") -> None:
-    """Print where the CPU of the operators of a measured graph comes from."""
-    from streamplace.model.graph import CPU_OF, CPU_ORIGIN
-
-    facts = graph.attributes.items()
-    say_notes(f"{name}: {text}" for name, text in facts if name.startswith((CPU_OF, CPU_ORIGIN)))
-
-
 def say_notes(notes: "Iterable[str]") -> None:
     """Print notes once each, and those that say the same of several names on one line."""
-    names: dict[str, list[str]] = {}
-    for note in dict.fromkeys(notes):
-        name, colon, words = note.partition(": ")
-        names.setdefault(f"{colon}{words}" if colon else note, []).append(name if colon else "")
-    for words, of in names.items():
-        more = f" and {len(of) - MOST_NAMES} more" if len(of) > MOST_NAMES else ""
-        say(f"note: {', '.join(of[:MOST_NAMES])}{more}{words}")
-
-
-def say_trust(graph: "StreamGraph", *, trusts: bool) -> None:
-    """Print a warning if a measured graph contradicts its measurement; refuse one that is wrong."""
-    from streamplace.model.profile_trust import check_trust
-
-    if (warning := check_trust(graph, trusts=trusts)) is not None:
-        say(f"warning: {warning}")
+    for line in grouped_notes(notes):
+        say(line)
 
 
 def _json(document: Any, *, escaped: bool = False) -> str:

@@ -58,9 +58,20 @@ def options_of(model: "type[VerbSettings]") -> list[click.Parameter]:
                     is_flag=not option.value or None,
                     type=FILE if option.value == "FILE" else None,
                     multiple=option.is_repeatable,
+                    required=option.is_needed,
                     help=option.help + (f"  [default: {shown}]" if is_shown else ""),
                 )
             )
+    for field, argument in model.marked("argument").items():
+        options.append(
+            click.Argument(
+                [field],
+                type=FILE if argument.is_file else None,
+                nargs=-1 if argument.is_repeatable else 1,
+                required=argument.is_needed,
+                metavar=argument.word or None,
+            )
+        )
     if keys := sorted(o.key_of(field) for field, o in model.options().items() if not o.words):
         text = f"TOML file of options and of {', '.join(keys)}."
         words = ["--settings", "settings_file"]
@@ -71,7 +82,9 @@ def options_of(model: "type[VerbSettings]") -> list[click.Parameter]:
 def with_settings(context: click.Context, model: "type[VerbSettings]") -> dict[str, Any]:
     """Parameters of a command, with ``settings`` in place of their fields."""
     params = dict(context.params)
-    values = {name: params.pop(name) for name, o in model.options().items() if o.words}
+    names = [name for name, option in model.options().items() if option.words]
+    names += [*model.marked("argument"), *model.marked("output")]
+    values = {name: params.pop(name) for name in names}
     typed = {
         name: value
         for name, value in values.items()

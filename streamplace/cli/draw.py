@@ -9,10 +9,10 @@ from streamplace.cli._options import FILE, common
 from streamplace.cli._output import print_json, say, with_command
 from streamplace.cli._settings import simulated
 from streamplace.errors import SettingError
-from streamplace.settings.shared import ObjectiveSettings, OnDevices
+from streamplace.settings.shared import DeviceOptions, ObjectiveOptions
 
 
-class DrawSettings(ObjectiveSettings, OnDevices):
+class DrawSettings(ObjectiveOptions, DeviceOptions):
     """What a drawing shows."""
 
 

@@ -12,12 +12,12 @@ from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
 from streamplace.settings.convert import ClusterFile, Count
 from streamplace.settings.option import WHERE, names_in, option
-from streamplace.settings.shared import UnderRules
+from streamplace.settings.shared import ConstraintOptions
 
 LOG = logging.getLogger(__name__)
 
 
-class ExportSettings(UnderRules):
+class ExportSettings(ConstraintOptions):
     """What is exported, and for which devices."""
 
     to: str | None = option(

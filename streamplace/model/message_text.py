@@ -1,9 +1,11 @@
 """Names and values in messages: printable, short, on one line."""
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 LONGEST = 80
+MAX_NAMES = 3
+"""Most names that a note lists."""
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
@@ -76,3 +78,18 @@ def counted(number: int, noun: str) -> str:
     ('1 graph', '2 graphs')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def grouped_notes(notes: Iterable[str]) -> Iterator[str]:
+    """Yield notes once each, and those that say the same of several names on one line.
+
+    >>> list(grouped_notes(["a: is full", "b: is full", "cold"]))
+    ['note: a, b: is full', 'note: cold']
+    """
+    names: dict[str, list[str]] = {}
+    for note in dict.fromkeys(notes):
+        name, colon, words = note.partition(": ")
+        names.setdefault(f"{colon}{words}" if colon else note, []).append(name if colon else "")
+    for words, of in names.items():
+        more = f" and {len(of) - MAX_NAMES} more" if len(of) > MAX_NAMES else ""
+        yield f"note: {', '.join(of[:MAX_NAMES])}{more}{words}"

@@ -4,12 +4,14 @@ A graph that was measured on a running job has the attribute `CONSISTENCY_ERROR`
 predicted / measured for the placement of that time, minus 1.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from streamplace.errors import ProblemError
 from streamplace.model.graph import (
     CONSISTENCY_ERROR,
     CPU_ERROR,
+    CPU_OF,
     CPU_ORIGIN,
     PROFILE_DRIFT,
     PROFILE_SPREAD,
@@ -108,3 +110,10 @@ def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:
             "warm, or use the profile nevertheless with trust-profile"
         )
     return str(trust)
+
+
+def cpu_origins(graph: StreamGraph) -> Iterator[str]:
+    """Yield where the CPU of the operators of a measured graph comes from."""
+    for name, text in graph.attributes.items():
+        if name.startswith((CPU_OF, CPU_ORIGIN)):
+            yield f"{name}: {text}"

@@ -325,17 +325,24 @@ class Result(Pictured):
         target = Path(path)
         if target.suffix == ".html":
             self.report().save(target)
-        elif target.suffix == ".svg" and self.steps:
-            importlib.import_module(CURVE).save_steps(self, target)
-        elif target.suffix == ".svg":
-            self.plot().save(target)
-        elif target.suffix == ".json":
-            write_placement(self.placement, target, **self.facts())
+        elif target.suffix in (".svg", ".json"):
+            self.write(target)
         else:
             raise SettingError(
                 f"{spot(target)} must end in .json (a placement), .html (a report), or .svg (a "
                 "picture)"
             )
+
+    def write(self, path: Path) -> str:
+        """Write a picture if the name ends in .svg, else a placement; return the noun."""
+        if path.suffix != ".svg":
+            write_placement(self.placement, path, **self.facts())
+            return "placement"
+        if self.steps:
+            importlib.import_module(CURVE).save_steps(self, path)
+        else:
+            self.plot().save(path)
+        return "picture"
 
     def __repr__(self) -> str:
         value = self.judge.format(self.value)

@@ -1,9 +1,10 @@
 """Settings of a verb: typed fields, and how each of them was named by the user."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from inspect import get_annotations
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
@@ -11,6 +12,10 @@ from streamplace.errors import FormatError, SettingError, StreamplaceError, Unit
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.settings.option import OptionField
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+P = TypeVar("P", bound="DataclassInstance")
 PLAIN_REASONS = {
     "bool_parsing": "it must be true or false",
     "int_parsing": "it must be a whole number",
@@ -45,7 +50,8 @@ class VerbSettings(BaseModel):
     def of_command(cls, typed: Mapping[str, Any], file: Path | None = None) -> Self:
         """Settings of a command line, and of a settings file for what is not typed."""
         stored = {} if file is None else cls._read(file)
-        names = {}
+        names = {name: "-o" for name in cls.marked("output")}
+        names |= {name: name for name in cls.marked("argument")}
         for name, option in cls.options().items():
             if name in stored and name not in typed:
                 names[name] = f"{option.key_of(name)} in {file}"
@@ -60,13 +66,18 @@ class VerbSettings(BaseModel):
     @classmethod
     def options(cls) -> dict[str, OptionField]:
         """Options and keys of settings files by field: first the verb's own, then the shared."""
+        return cls.marked("option")
+
+    @classmethod
+    def marked(cls, kind: str) -> dict[str, Any]:
+        """Fields of a kind, ``option``, ``argument`` or ``output``, with what it says of them."""
         names = (name for owner in cls.__mro__ for name in get_annotations(owner))
         extras: dict[str, Any] = {
-            name: cls.model_fields[name].json_schema_extra
+            name: cls.model_fields[name].json_schema_extra or {}
             for name in dict.fromkeys(names)
             if name in cls.model_fields
         }
-        return {name: extra["option"] for name, extra in extras.items() if extra is not None}
+        return {name: extra[kind] for name, extra in extras.items() if kind in extra}
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -107,9 +118,15 @@ class VerbSettings(BaseModel):
         if field in self.inputs:
             raise SettingError(f"{self.name(field)} {reason.format(self.name(field))}")
 
+    def part(self, kind: type[P], **others: Any) -> P:
+        """Parameter object of a layer below: its fields are the fields of the same names."""
+        names = (field.name for field in fields(kind) if field.name in type(self).model_fields)
+        return kind(**{name: getattr(self, name) for name in names} | others)
+
     def files(self) -> Iterator[Path]:
-        """Files that the user named."""
-        for value in self.inputs.values():
+        """Files that the user named, but for the output."""
+        outputs = self.marked("output")
+        for value in (value for name, value in self.inputs.items() if name not in outputs):
             values = value if isinstance(value, tuple) else (value,)
             yield from (path for path in values if isinstance(path, Path))
 

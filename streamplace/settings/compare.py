@@ -6,12 +6,25 @@ from streamplace.errors import SettingError
 from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.settings.convert import Count, PlacerNames, Texts
 from streamplace.settings.option import option
-from streamplace.settings.searches import AtRates, Conditions, OfDataSet, SearchLimits
-from streamplace.settings.shared import JOBS, OnDevices, UnderRules
+from streamplace.settings.shared import (
+    JOBS,
+    ConditionOptions,
+    ConstraintOptions,
+    DataSetOptions,
+    DeviceOptions,
+    RateOptions,
+    SearchOptions,
+)
 
 
 class CompareSettings(
-    AtRates, Conditions, OfDataSet, OnDevices, UnderRules, SearchLimits, validate_default=True
+    RateOptions,
+    ConditionOptions,
+    DataSetOptions,
+    DeviceOptions,
+    ConstraintOptions,
+    SearchOptions,
+    validate_default=True,
 ):
     """Which placers are compared, on which graphs, by which objectives."""
 

@@ -145,7 +145,7 @@ def _placer(placer: "str | Placer") -> "str | Placer":
     return placer
 
 
-def path_of(argument: str, path: FilePath) -> Path:
+def path_of(argument: str, path: object) -> Path:
     """Path of a file or folder."""
     if is_path(path):
         return Path(path)

@@ -17,6 +17,13 @@ from typing import Any
 WHAT, WHERE, HOW_LONG, OUTPUT = "What", "Where", "How long", "Output"
 GROUPS = (WHAT, WHERE, HOW_LONG, OUTPUT)
 """Groups of options in the help, in their order."""
+GRAPHS = (".jsonl.gz", ".jsonl", ".json", ".json.gz")
+PICTURES = (".png", ".svg", ".pdf")
+"""Suffixes of files that several verbs write."""
+PLACEMENT = frozenset({"assignment", "error"})
+EXPLANATION = frozenset({"verdict", "assumptions", "traceEvents"})
+KEYS = PLACEMENT | {"operators", "graph", "devices", "links"}
+"""Fields of which a file of JSON or TOML that streamplace wrote has one, by the verb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +37,59 @@ class OptionField:
     group: str
     key: str  # in settings files, if it is not the name of the field
     choices: Callable[[], Iterable[str]] | None  # all values, which may have to be loaded
+    is_needed: bool = False
 
     def key_of(self, field: str) -> str:
         """Key of a field in settings files."""
         return (self.key or field).replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentField:
+    """A field that users name by its position."""
+
+    is_file: bool
+    is_repeatable: bool
+    is_needed: bool
+    word: str  # for the value in the help, if it is not the name of the field
+
+
+@dataclass(frozen=True, slots=True)
+class OutputField:
+    """The field of ``-o``."""
+
+    help: str
+    suffixes: tuple[str, ...]  # what the name of a file may end in; empty for anything
+    folder: bool | None  # whether a folder is written; None if the other fields decide
+    is_needed: bool
+    keys: frozenset[str]  # of its JSON and TOML, one of which a file that it may replace has
+
+
+def argument(
+    *, is_file: bool = True, is_repeatable: bool = False, is_needed: bool = True, word: str = ""
+) -> Any:
+    """Field that is an argument of the command."""
+    from pydantic import Field
+
+    extra: Any = {"argument": ArgumentField(is_file, is_repeatable, is_needed, word)}
+    if is_needed:
+        return Field(json_schema_extra=extra)
+    return Field(default=() if is_repeatable else None, json_schema_extra=extra)
+
+
+def output(
+    help: str,
+    *,
+    suffixes: tuple[str, ...] = (),
+    folder: bool | None = False,
+    is_needed: bool = False,
+    keys: frozenset[str] = KEYS,
+) -> Any:
+    """Field that is ``-o`` of the command; ``help`` describes the file or folder."""
+    from pydantic import Field
+
+    extra: Any = {"output": OutputField(help, suffixes, folder, is_needed, keys)}
+    return Field(default=None, json_schema_extra=extra)
 
 
 def option(
@@ -44,6 +100,7 @@ def option(
     default: Any = None,
     key: str = "",
     choices: Callable[[], Iterable[str]] | None = None,
+    is_needed: bool = False,
 ) -> Any:
     """Field that is an option of the command, and a key of settings files.
 
@@ -59,9 +116,10 @@ def option(
     is_repeatable = value.endswith("…")
     if default is None:
         default = () if is_repeatable else None if value else False
-    field = OptionField(words, value.rstrip("…"), is_repeatable, help, group, key, choices)
+    value = value.rstrip("…")
+    field = OptionField(words, value, is_repeatable, help, group, key, choices, is_needed)
     extra: Any = {"option": field}
-    return Field(default=default, json_schema_extra=extra)
+    return Field(default=... if is_needed else default, json_schema_extra=extra)
 
 
 def names_in(table: str) -> Callable[[], Iterable[str]]:

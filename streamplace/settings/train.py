@@ -10,11 +10,10 @@ from streamplace.errors import SettingError
 from streamplace.model.defaults import PRESET
 from streamplace.settings.convert import Whole, in_tuple
 from streamplace.settings.option import HOW_LONG, WHERE, option
-from streamplace.settings.searches import AtRates, OfDataSet
-from streamplace.settings.shared import OnDevices
+from streamplace.settings.shared import DataSetOptions, DeviceOptions, RateOptions
 
 
-class TrainSettings(AtRates, OfDataSet, OnDevices):
+class TrainSettings(RateOptions, DataSetOptions, DeviceOptions):
     """How a model is trained, and on which graphs."""
 
     preset: str = option(

@@ -1,0 +1,70 @@
+"""Verbs: what a user asks for in one object, and what it tells while it runs."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamplace.settings.base import VerbSettings
+from streamplace.settings.option import KEYS
+
+
+class Progress:
+    """What a verb tells while it runs; this one tells nobody, and lets every file be written."""
+
+    def say(self, message: str) -> None:
+        """Tell people something besides the result."""
+
+    def hint(self, message: str) -> None:
+        """Tell people who read the result, and no program, something after it."""
+
+    def suggest(self, line: str) -> None:
+        """Add a line to the result that people read."""
+
+    def failed(self, graph: str, reason: str) -> None:
+        """Tell that a graph of several has failed."""
+
+    def waiting(self, title: str) -> AbstractContextManager[None]:
+        """Show that something takes its time."""
+        return nullcontext()
+
+    def check_kind(self, path: Path | None, *, is_folder: bool) -> None:
+        """Raise SettingError if ``-o`` names a folder for a file, or a file for a folder."""
+
+    def spare_inputs(self, *files: Path) -> None:
+        """Raise SettingError if a file that will be written is an input."""
+
+    def spare_others(self, *files: Path, keys: frozenset[str] = KEYS, option: str = "-o") -> None:
+        """Raise SettingError if a file that will be written is none of streamplace's."""
+
+
+SILENT = Progress()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Answer of a verb that is in a file: facts for programs, and sentences for people."""
+
+    facts: Mapping[str, Any]
+    sentences: tuple[str, ...]
+
+
+class Verb(VerbSettings):
+    """Base of verbs: a request with its options as fields, and `run`, which answers it.
+
+    An answer has ``report()`` and ``to_json()``, for people and for programs, and ``write(path)``,
+    which writes what ``-o`` names and returns a noun for it; or it is `Written`.
+    """
+
+    def run(self, progress: Progress = SILENT) -> Any:
+        """Do what is asked for, and return the answer."""
+        raise NotImplementedError
+
+    def status(self, answer: Any) -> int:
+        """Exit status of the command with an answer."""
+        return 0
+
+    def when_stopped(self) -> Iterator[str]:
+        """Yield what to tell after Ctrl-C."""
+        yield from ()
