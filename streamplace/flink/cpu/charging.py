@@ -13,7 +13,7 @@ A thread is charged to the tasks that it works for, or to Java, by its name (`_K
   to all sinks of the TaskManager; those of its other clients, and limiters of rates, to all its
   sources; in proportion to their records.
 - Garbage collection is charged to all tasks, in proportion to their CPU: garbage comes from tuples.
-- Java's and Flink's own threads work at any rate, and so do others, up to `MOST_UNNAMED`: they are
+- Java's and Flink's own threads work at any rate, and so do others, up to `MAX_UNNAMED`: they are
   a constant load of the TaskManager. What others use beyond that is charged to all tasks.
 
 Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
@@ -57,7 +57,7 @@ OTHERS = "other threads"
 OBSERVATION = "observation"
 ASSUMED = (JAVA, OBSERVATION, COMPILERS, NATIVE)
 """Kinds of which a load bears the name where their threads are not known."""
-MOST_UNNAMED = 0.05
+MAX_UNNAMED = 0.05
 """Most cores of other threads that a TaskManager uses besides its tasks.
 
 Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
@@ -66,7 +66,7 @@ systems and state backends.
 JAVA_AT_REST, COMPILERS_AT_REST, DUMP_SECONDS = 0.02, 0.01, 0.01
 """Cores of Java itself and of compilers in a TaskManager of a steady job, and CPU of a dump of 65
 threads; assumed where dumps cannot show them (measured: benchmarks/cpu_sources.py)."""
-ALIKE, MOSTLY = 8.0, 0.9
+ALIKE, LIKELY = 8.0, 0.9
 """Shape of the distribution of CPU per busy second, part of subtasks that have it; judgement."""
 PER_BUSY = Prior(0.5, 0.6)
 """CPU per busy second of these."""
@@ -130,9 +130,9 @@ SHARED = (
 )
 SAMPLED = "from the CPU of whole TaskManagers, divided by thread dumps"
 OF_PROCESS = "from the CPU of whole TaskManagers, divided in proportion to busy time"
-BUSY = "from busy time, which includes waiting for a core and can be many times too high"
+BUSY_SHARE = "from busy time, which includes waiting for a core and can be many times too high"
 UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
-SOURCES_OF_CPU = (MEASURED, SHARED, SAMPLED, OF_PROCESS, BUSY, UNKNOWN)
+SOURCES_OF_CPU = (MEASURED, SHARED, SAMPLED, OF_PROCESS, BUSY_SHARE, UNKNOWN)
 """What the CPU of a subtask is known from, the best first."""
 COUNTERS = {
     "busy": "accumulated-busy-time",
@@ -175,7 +175,7 @@ class DumpCounts(NamedTuple):
 
 
 NO_DUMPS = DumpCounts(0, {}, 0.0)
-LEAST_DUMPS = 5
+MIN_DUMPS = 5
 """Least number of dumps that divide CPU better than busy time alone; judgement."""
 
 
@@ -254,13 +254,13 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
 def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
     """Cores that Java itself uses in each TaskManager at any rate: the mean of those with subtasks.
 
-    Of threads of no known purpose, at most `MOST_UNNAMED` counts, and of garbage collection
+    Of threads of no known purpose, at most `MAX_UNNAMED` counts, and of garbage collection
     nothing: it grows with the rate.
 
     ``kinds``: cores of the threads of each TaskManager, by kind of work.
     """
     constant = [
-        cores.get(JAVA, 0.0) + min(MOST_UNNAMED, cores.get(OTHERS, 0.0))
+        cores.get(JAVA, 0.0) + min(MAX_UNNAMED, cores.get(OTHERS, 0.0))
         for cores in kinds
         if TASKS in cores
     ]
@@ -302,7 +302,7 @@ def charged(
             wakes[name] += load.wakes * share
     kinds = cores_by_kind(loads)
     to_all = kinds.get(GARBAGE, 0.0) + kinds.get(NATIVE, 0.0)
-    to_all += max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
+    to_all += max(0.0, kinds.get(OTHERS, 0.0) - MAX_UNNAMED)
     cores = {name: cores[name] + to_all * share for name, share in _shares(cores).items()}
     cpu: dict[Key, TaskCpu] = {}
     for name, own in threads.items():
@@ -368,7 +368,7 @@ def _seen(hits: Mapping[T, int], busy: Mapping[T, float], counts: DumpCounts) ->
     constant = [math.lgamma(h + ALIKE) - math.lgamma(ALIKE) - math.lgamma(h + 1) for h in seen]
     full = expected + ALIKE
     likely = constant + ALIKE * np.log(ALIKE / full) + seen * np.log(expected / full)
-    usual, other = MOSTLY * np.exp(likely), (1 - MOSTLY) / (counts.number + 1)
+    usual, other = LIKELY * np.exp(likely), (1 - LIKELY) / (counts.number + 1)
     score = np.log(usual + other).sum(axis=1)
     best = int(np.argmax(score - [PER_BUSY.penalty(math.log(scale)) / 2 for scale in scales]))
     trust = usual[best] / (usual[best] + other)
@@ -453,7 +453,7 @@ class ClusterInterval:
         for device in {*processes, *second.dumps} - loads.keys():
             own = [subtask for subtask in grown if subtask.device == device]
             counts = second.dumps.get(device, NO_DUMPS).since(first.dumps.get(device))
-            counts = counts if counts.number >= LEAST_DUMPS else NO_DUMPS
+            counts = counts if counts.number >= MIN_DUMPS else NO_DUMPS
             if counts.number or device in processes:
                 found = estimated_loads(counts, own, processes.get(device))
                 estimated[device] = EstimatedLoads(found, counts.number)
@@ -510,6 +510,6 @@ def cpu_by_subtask(
             elif seconds is None:
                 cpu = TaskCpu(0.0, UNKNOWN)
             else:
-                cpu = TaskCpu(seconds * shares[key], BUSY)
+                cpu = TaskCpu(seconds * shares[key], BUSY_SHARE)
             answer[vertex].append((subtask, cpu))
     return answer

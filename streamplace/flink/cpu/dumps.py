@@ -4,9 +4,9 @@ A thread that is RUNNABLE is on a core, or waits for one, unless its top frame i
 that waits: Java counts those as runnable. The part of the dumps in which a thread is on a core is
 its part of the time. `cpu.charging` divides the CPU of the process by these parts.
 
-For a dump the whole JVM stands still, and Flink's search for locks goes through its heap: half a
-second for a gigabyte of small objects. So dumps take at most `MOST_TIME` of the time, by how long
-their answers take, and there are none of large TaskManagers.
+A dump stops the whole JVM, while Flink searches its heap for locks: half a second for a gigabyte of
+small objects. So the answers to dumps take at most `MAX_DUMP_SHARE` of the time, and large TaskManagers
+are asked for none.
 """
 
 import re
@@ -18,13 +18,13 @@ from streamplace.flink.cpu.charging import NO_DUMPS, DumpCounts
 from streamplace.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.model.message_text import shown
 
-MOST_TIME = 0.1
+MAX_DUMP_SHARE = 0.1
 """Part of the time for which a TaskManager may be asked for dumps; judgement: the answer takes
 longer than the JVM stands still."""
-MOST_SECONDS = 1.0
+MAX_ANSWER_SECONDS = 1.0
 """Longest answer after which another dump is asked for; judgement: the job stands still meanwhile.
 """
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """Number of dumps in a row without an answer, after which a TaskManager is asked for none."""
 _HEAD = re.compile(r" Id=(\d+) ([A-Z_]+)[^\n]*")
 _NATIVE = re.compile(r"\n\s*at (?:[^\s(]+[./])?(\w+)\(Native Method\)")
@@ -76,13 +76,13 @@ class ThreadDumps:
                 answer = self._rest.get(f"/taskmanagers/{quote(device, safe='')}/thread-dump")
             except FlinkError as error:  # as a gateway's that permits no dumps, or cuts them
                 self._failures[device] += 1
-                if self._failures[device] >= MOST_FAILURES or not isinstance(error, NoAnswer):
+                if self._failures[device] >= MAX_FAILURES or not isinstance(error, NoAnswer):
                     self.faults[device] = str(error)
                 continue
             self._failures[device] = 0
             now = time.monotonic()
-            self._due[device] = began + (now - began) / MOST_TIME
-            if now - began > MOST_SECONDS:
+            self._due[device] = began + (now - began) / MAX_DUMP_SHARE
+            if now - began > MAX_ANSWER_SECONDS:
                 self.faults[device] = f"one takes {now - began:.1f} s, for which it stands still"
             self._count(device, answer["threadInfos"], now)
 

@@ -20,15 +20,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from streamplace.flink.constants import PART
+from streamplace.flink.constants import MIN_CAUSE
 
 FULL = 0.95
 """A TaskManager that uses this part of its CPU has no CPU left."""
 TINY = 1e-9
 """Difference that rounding may make of cores, and relative one of rates and factors of costs."""
-LEAST_CORES = 0.01
+MIN_CORES = 0.01
 """Least part of a TaskManager in the model, however full its machine is."""
-MOST_RESERVED = 0.9
+MAX_RESERVED = 0.9
 """Maximum share of a device's CPU that is reserved; without any CPU, nothing could be predicted."""
 _ROOT = Path("/sys/fs/cgroup")
 
@@ -84,12 +84,12 @@ class CpuShare(NamedTuple):
 
 def is_starved(throttled: float, *, is_full: bool) -> bool:
     """Whether a TaskManager has no CPU left, or its quota stops it for a part of the time."""
-    return is_full or throttled >= PART
+    return is_full or throttled >= MIN_CAUSE
 
 
 def reserved_cores(used: float, limit: float) -> float:
     """Cores that are not available to a job, of those that others use on a device."""
-    return min(used, MOST_RESERVED * limit)
+    return min(used, MAX_RESERVED * limit)
 
 
 def cpu_seconds(process: int) -> float:
@@ -165,7 +165,7 @@ def _parts(used: Mapping[str, float], cores: float) -> dict[str, float]:
         return parts
     ranked = sorted(used, key=used.__getitem__, reverse=True)
     for members, device in zip(range(len(used), 0, -1), ranked, strict=True):
-        parts[device] = max(used[device], min(even, left / members), LEAST_CORES)
+        parts[device] = max(used[device], min(even, left / members), MIN_CORES)
         left -= parts[device]
     return parts
 

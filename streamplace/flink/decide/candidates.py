@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from streamplace.flink.constants import WORTHWHILE
+from streamplace.flink.constants import MIN_GAIN
 from streamplace.flink.decide.rates import JobRates
 from streamplace.flink.decide.slot_assignment import (
     MODES,
@@ -192,7 +192,7 @@ def _of_mode(question: Question, mode: str, possible: Sequence[Layout]) -> Candi
     name, rate = f"Flink's {mode}", question.rates.of
     best = max(possible, key=rate)
     pins = question.pinnable(best)
-    is_sure = (1 + WORTHWHILE) * min(map(rate, possible)) >= rate(best)
+    is_sure = (1 + MIN_GAIN) * min(map(rate, possible)) >= rate(best)
     return replace(
         candidate(question, name, pins or best),
         line=mode_line(mode) if is_sure else "",

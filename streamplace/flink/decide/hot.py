@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.constants import BUSY, CLEAR, PART
+from streamplace.flink.constants import BUSY_SHARE, CLEAR_GAIN, MIN_CAUSE
 from streamplace.flink.cpu.charging import GARBAGE
 from streamplace.flink.cpu.limits import FULL, is_starved
 from streamplace.flink.decide.candidates import Question, candidates
@@ -32,7 +32,7 @@ from streamplace.placers.registry import Budget
 HOT = "hot: "
 """Beginning of attributes of a measured graph about operators that limit the job."""
 NOT_HOT = f"{HOT}no operator limits the job, and no TaskManager is hot"
-MOST_LINES, EVALUATIONS = 12, 20_000
+MAX_LINES, EVALUATIONS = 12, 20_000
 """Most causes that are printed; evaluations of the search for a layout, about a second."""
 
 
@@ -83,16 +83,20 @@ class HotPlace:
         self.is_full = is_starved(manager.throttled, is_full=manager.is_full)
         shares = job.shares.get(subtask.operator, ())
         self.share, self.even = (shares[subtask.number], 1 / len(shares)) if shares else (0.0, 1.0)
-        self.is_skewed = self.share >= (1 + PART) * self.even
-        self.idle = [d for d, own in job.managers.items() if own.used < (1 - 2 * PART) * own.limit]
+        self.is_skewed = self.share >= (1 + MIN_CAUSE) * self.even
+        self.idle = [
+            d for d, own in job.managers.items() if own.used < (1 - 2 * MIN_CAUSE) * own.limit
+        ]
         # dumps alone do not show whether a quota stops a thread, or others have the core
         is_known = subtask.device in job.managers
         self.of_others = subtask.delay - manager.throttled if is_known else 0.0
         self.most = job.waits.get(subtask.operator)
-        self.pays = job.gain is not None and job.gain.value >= (1 + CLEAR) * job.rate
+        self.pays = job.gain is not None and job.gain.value >= (1 + CLEAR_GAIN) * job.rate
         readers = job.readers.get(subtask.operator, ())
         busy = [one.busy for one in job.subtasks if one.operator in readers]
-        self.cannot_send = subtask.blocked >= PART and len(busy) > 0 and max(busy) < BUSY / 2
+        self.cannot_send = (
+            subtask.blocked >= MIN_CAUSE and len(busy) > 0 and max(busy) < BUSY_SHARE / 2
+        )
 
 
 class CauseRow(NamedTuple):
@@ -110,7 +114,7 @@ CORES = "{0.manager.used:.2g} of {0.manager.limit:.2g} cores are used"
 ROWS = (
     CauseRow(
         "garbage",
-        lambda p: p.manager.garbage >= PART * max(p.manager.used, PART * p.manager.limit),
+        lambda p: p.manager.garbage >= MIN_CAUSE * max(p.manager.used, MIN_CAUSE * p.manager.limit),
         "garbage collection takes {0.manager.garbage:.2g} cores, and " + CORES,
         "more memory (taskmanager.memory.process.size), or less state on the heap",
     ),
@@ -134,7 +138,7 @@ ROWS = (
     ),
     CauseRow(
         "another job",
-        lambda p: p.manager.beside >= PART * p.manager.limit and p.is_full,
+        lambda p: p.manager.beside >= MIN_CAUSE * p.manager.limit and p.is_full,
         "other jobs use {0.manager.beside:.2g} cores, and " + CORES,
         "TaskManagers of its own",
         may_move=True,
@@ -148,13 +152,13 @@ ROWS = (
     ),
     CauseRow(
         "quota",
-        lambda p: p.manager.throttled >= PART,
+        lambda p: p.manager.throttled >= MIN_CAUSE,
         "its quota of {0.manager.limit:.2g} cores stops it {0.manager.throttled:.0%} of the time",
         "a higher quota, or more TaskManagers (flink advise)",
     ),
     CauseRow(
         "neighbours",
-        lambda p: p.of_others >= PART and not p.is_full,
+        lambda p: p.of_others >= MIN_CAUSE and not p.is_full,
         "its thread waits {0.of_others:.0%} of the time for cores that others have",
         "another host, or fewer processes on this one",
         may_move=True,
@@ -181,7 +185,7 @@ def hot_causes(job: HotJob) -> dict[str, str]:
 
     In a job whose sources are held back, at least the busiest operator does.
     """
-    least = BUSY if job.is_limited else FULL
+    least = BUSY_SHARE if job.is_limited else FULL
     busiest: dict[str, HotPlace] = {}
     places = [HotPlace(job, one) for one in sorted(job.subtasks, key=lambda own: own.busy)]
     for place in places:
@@ -271,6 +275,6 @@ def hot_job(profile: JobProfile, gain: RateInterval | None, unused: Sequence[str
 def hot_lines(facts: Mapping[str, str]) -> list[str]:
     """One screen."""
     lines = [f"{shown(where, 60)}: {why}" for where, why in facts.items()]
-    if more := lines[MOST_LINES:]:
-        lines[MOST_LINES:] = [f"and {counted(len(more), 'other place')} (--json has all)"]
+    if more := lines[MAX_LINES:]:
+        lines[MAX_LINES:] = [f"and {counted(len(more), 'other place')} (--json has all)"]
     return lines or [NOT_HOT]

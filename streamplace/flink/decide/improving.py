@@ -14,9 +14,9 @@ the logarithm of their ratio, a try gains
 
 seconds of work, for z ~ N(0, 1). One that is predicted to carry less than the best is tried only if
 predictions of the job were far off. If the best measured layout needs no pins, one with pins counts
-with p / (1 + CLEAR). Every move is a transaction: if the job does not run in a layout, it is moved
-back, and the layout counts as tried. If the trials are interrupted, the job is moved back to the
-best measured layout.
+with p / (1 + CLEAR_GAIN). Every move is a transaction: if the job does not run in a layout, it
+returns, and the layout counts as tried. If the trials are interrupted, the job returns to the best
+measured layout.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from typing import Any
 
 from streamplace.display.report import Report, Sheet, duration
 from streamplace.errors import StreamplaceError
-from streamplace.flink.constants import CLEAR, HORIZON_SECONDS, RATIO_ERROR
+from streamplace.flink.constants import CLEAR_GAIN, HORIZON_SECONDS, RATIO_ERROR
 from streamplace.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.layout import Layout
@@ -196,7 +196,7 @@ class Proposal:
             if offered is None or self.where is not self.trials[0]:
                 return None
             value = {other.name: min(offered, other.predicted.value) for other in others}
-            least = (1 + CLEAR) * min(offered, rates.of(rates.present))
+            least = (1 + CLEAR_GAIN) * min(offered, rates.of(rates.present))
         target = max(others, key=lambda other: (value[other.name], -other.order), default=None)
         return None if target is None or value[target.name] <= least else target
 
@@ -207,7 +207,7 @@ class Proposal:
             return -inf
         times = min(predicted.value, self.question.rate or inf) / best.rate
         if not (best.is_pinned or other.line):
-            times /= 1 + CLEAR
+            times /= 1 + CLEAR_GAIN
         if not (times > 0 and isfinite(times)):  # no CPU of the job is known
             return times or -inf
         spread = 0.0

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.flink.cpu.limits import MOST_RESERVED, TINY
+from streamplace.flink.cpu.limits import MAX_RESERVED, TINY
 from streamplace.flink.layout import Layout
 from streamplace.flink.measure.cluster import (
     Measurement,
@@ -340,10 +340,10 @@ def _with_loads(
     threads = parts * instance.load[subtasks, kind]
     if len(instance.constant):
         constants = np.bincount(place, instance.constant[subtasks, kind], d).astype(np.float64)
-        constants = np.minimum(constants, MOST_RESERVED)  # threads that starve wake up less often
+        constants = np.minimum(constants, MAX_RESERVED)  # threads that starve wake up less often
         loads[:, :d] = pressures(loads[:, :d], constants)
         threads = pressures(threads, constants[place])
-        constants = np.minimum(instance.core_constant[subtasks, kind], MOST_RESERVED)
+        constants = np.minimum(instance.core_constant[subtasks, kind], MAX_RESERVED)
         loads[:, -len(place) :] = pressures(loads[:, -len(place) :], constants)
     loads, threads = np.minimum(loads, STUCK), np.minimum(threads, STUCK)
     own, device = np.zeros(len(parts)), np.zeros(len(parts), np.int64)

@@ -36,11 +36,11 @@ from streamplace.model.arrays import Floats
 
 CPU_ERROR = 0.05
 """Error of the CPU of threads, relative to it, that does not average out; assumed."""
-LEAST_CPU_ERROR = 5e-4
+MIN_CPU_ERROR = 5e-4
 """Least error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
 SAME_RATE = 1.3
 """Largest ratio of rates that are averaged."""
-MOST_STEPS = 100
+MAX_STEPS = 100
 CONVERGED = 1e-9
 
 
@@ -72,11 +72,11 @@ PER_TUPLE = Prior(1e-6, 1.7, 2.0)
 """Core seconds per tuple, of the same; among others, there are models asked for each tuple."""
 
 
-A_WAKE, MOST_OF_A_WAKE = Prior(60e-6, 0.7), 100e-6
+A_WAKE, MAX_WAKE = Prior(60e-6, 0.7), 100e-6
 """Core seconds that are there at any rate for each wake-up of threads that take several tuples, and
 the most of them. The median has the least bias from one rate to others, for the jobs of the prior
 (benchmarks/costs_by_rate.py); straight lines through all rates begin at 14 to 81 µs."""
-FEW_WAKES = 10.0
+MAX_IDLE_WAKES = 10.0
 """Wake-ups per second that show nothing: those of timers, beside the work of a busy thread."""
 
 
@@ -118,9 +118,9 @@ def task_cost(
     rows = averaged(observed)
     most = math.inf
     if rows and not any(math.isnan(row.wakes) for row in rows):
-        most = MOST_OF_A_WAKE * max(1.0, *(row.wakes for row in rows))
+        most = MAX_WAKE * max(1.0, *(row.wakes for row in rows))
         slept = max(row.wakes_without_tuples for row in rows)
-        if slept > FEW_WAKES:
+        if slept > MAX_IDLE_WAKES:
             fixed = A_WAKE._replace(median=A_WAKE.median * slept)
         fixed = fixed._replace(median=min(fixed.median, most))
     factors = np.array([(1.0, row.tuples) for row in rows], np.float64).reshape(-1, 2)
@@ -171,7 +171,7 @@ def _fitted(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Floats:
 
     ``factors``: [N, K]. ``cores``: [N].
     """
-    sigma = CPU_ERROR * cores + LEAST_CPU_ERROR
+    sigma = CPU_ERROR * cores + MIN_CPU_ERROR
     scaled, target = factors / sigma[:, None], cores / sigma
     center = np.log([prior.median for prior in priors])
     largest = np.log(np.maximum(cores[:, None] / np.maximum(factors, 1e-300), 1e-300))
@@ -209,7 +209,7 @@ def _descended(
         return float(rest @ rest) + sum(prior.penalty(at) for prior, at in pairs)
 
     damping, least = 1e-3, loss(x)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         jacobian, weight = scaled * np.exp(x), _weights(x, priors)
         hessian = jacobian.T @ jacobian + weight
         slope = jacobian.T @ (target - scaled @ np.exp(x)) - weight @ (x - center)

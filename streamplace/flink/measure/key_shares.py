@@ -16,7 +16,7 @@ from streamplace.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.arrays import Floats
 from streamplace.model.key_groups import subtask_parts
 
-LEAST_TUPLES = 1000.0
+MIN_TUPLES = 1000.0
 """Minimum number of tuples of an operator from which its shares are known."""
 SKEWED = 0.05
 """Minimum difference between a subtask's share and the expected one, relative to it."""
@@ -68,7 +68,7 @@ def key_shares(
 
 def _surplus(read: Floats, parts: Floats) -> Floats:
     """Tuples by which each subtask differs clearly from its expected share; else 0."""
-    if not read.sum() >= LEAST_TUPLES:  # NaN is not, either
+    if not read.sum() >= MIN_TUPLES:  # NaN is not, either
         return np.zeros(len(read))
     expected = read.sum() * parts
     limits = np.maximum(SKEWED * expected, SHARE_ERRORS * np.sqrt(expected))

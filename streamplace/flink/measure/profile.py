@@ -64,12 +64,12 @@ UNMEASURED_PYTHON = Remedy(
 """Doubt about operators that Python processes run."""
 PER_THREAD = (MEASURED, SAMPLED)
 """Sources of CPU that show what the subtasks of an operator take at different rates."""
-LEAST_PART = 0.5
+MIN_WAITING_SHARE = 0.5
 """Minimum part of waiting in the busy time without run delay.
 
 Below it, the CPU alone predicts the limit of a subtask within a factor of two.
 """
-LEAST_WAITING = 0.1
+MIN_WAITING = 0.1
 """Minimum of waiting in seconds per second and subtask.
 
 Less may be due to locks and page faults, or to counters and threads that are read at different
@@ -411,7 +411,7 @@ def _waiting_limits(
         able = activity.busy - sum(thread.delay for thread in threads)
         waiting = able - sum(thread.cores for thread in threads)
         paused = sum(pauses.get(subtask.device, math.nan) for subtask, _ in own)
-        if waiting - paused >= max(LEAST_PART * able, LEAST_WAITING * task.parallelism):
+        if waiting - paused >= max(MIN_WAITING_SHARE * able, MIN_WAITING * task.parallelism):
             rate = float(f"{activity.records_in / able:.3g}")
             limits[task.id] = WaitingLimit(rate, waiting / activity.busy)
     return limits

@@ -30,7 +30,7 @@ Kafka's sink lets its bytes fall whenever a transaction gets another producer.
 """
 COUNTS = (*RISING, "numBytesOut")
 BUSY_MS, BACK_PRESSURED_MS = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
-MOST_BACK_PRESSURED_MS = f"{BACK_PRESSURED_MS}.max"
+MAX_BACK_PRESSURED_MS = f"{BACK_PRESSURED_MS}.max"
 """Largest back-pressured time of a subtask of a vertex, which Flink reports beside the sum."""
 _METRICS = (*COUNTS, BUSY_MS, BACK_PRESSURED_MS)
 PROCESS_CPU = "Status.JVM.CPU.Time"
@@ -39,7 +39,7 @@ PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
 Reading = tuple[float, Mapping[str, float]]
 """Time in s, and values of counters at that time."""
-LONGEST_OPERATOR = 80
+MAX_OPERATOR_NAME = 80
 """Length to which Flink cuts the names of operators in the names of their metrics."""
 
 
@@ -84,7 +84,7 @@ class Activity:
         The times of subtasks are counted since their start, so while that of another subtask is
         larger, nothing is known of a subtask; 0 also if Flink reports only sums.
         """
-        return self.rates.get(MOST_BACK_PRESSURED_MS, 0.0) / 1000
+        return self.rates.get(MAX_BACK_PRESSURED_MS, 0.0) / 1000
 
     def growth(self, metric: str) -> float | None:
         """Change of a metric per second, possibly negative; None if it was not read twice."""
@@ -129,7 +129,7 @@ def tuples_per_record(operator: str, activity: Activity) -> float:
 
 
 def _prefix(operator: str) -> str:
-    return re.sub("[ .:,]", "_", operator[:LONGEST_OPERATOR])
+    return re.sub("[ .:,]", "_", operator[:MAX_OPERATOR_NAME])
 
 
 @dataclass(slots=True)
@@ -314,5 +314,5 @@ def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
     """Sums over the subtasks, or values of a TaskManager, that are numbers."""
     values = {row["id"]: as_number(row.get("sum", row.get("value"))) for row in rows}
     largest = next((row.get("max") for row in rows if row["id"] == BACK_PRESSURED_MS), None)
-    values[MOST_BACK_PRESSURED_MS] = as_number(largest)
+    values[MAX_BACK_PRESSURED_MS] = as_number(largest)
     return {name: value for name, value in values.items() if math.isfinite(value)}

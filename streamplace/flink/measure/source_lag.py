@@ -66,7 +66,7 @@ restart or a move, which took up to 46 s, leave as much.
 DRAINING_SECONDS = 2.0
 """A subtask is draining if it needs longer at its rate for what waits for it, at either end of the
 measurement: it fetches, and reports its lag, about once a second."""
-LEAST_RATE = 1e-9
+MIN_RATE = 1e-9
 """Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
 RATE_SECONDS = 5.0
 """Duration of each measurement of a rate that is steady."""
@@ -349,7 +349,7 @@ def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
         name: source.rate if source.offered is None else source.offered
         for name, source in flow.sources.items()
     }
-    least = LEAST_RATE * sum(offered.values())
+    least = MIN_RATE * sum(offered.values())
     if not least:
         return graph
     rates = [

@@ -39,10 +39,10 @@ from streamplace.flink.rest.settings import buffer_timeout, shown_settings
 
 _OFFSET = re.compile(r"(\d+)\.(.+)\.KafkaSourceReader\.topic\.(.+\.partition\.\d+)\.currentOffset")
 """Name of the offset that a subtask has of a partition of Kafka: subtask, source and partition."""
-UNLIKE, LEAST_UNLIKE = 0.03, 0.02
+RELATIVE_TOLERANCE, CORES_TOLERANCE = 0.03, 0.02
 """Relative difference of the CPU of threads from that of their process which is an error, and its
 least amount in cores: threads that have ended are in the latter alone."""
-LONGEST_PATH = 4000
+MAX_PATH = 4000
 """Longest request in characters that is sent; Flink reads at most 4,096."""
 
 
@@ -247,7 +247,7 @@ class JobWindows:
         """
         path, values = f"{self._metrics(source)}?get=", dict[str, float]()
         quoted = [quote(name, safe="") for name in names]
-        for request in _requests(quoted, LONGEST_PATH - len(path)):
+        for request in _requests(quoted, MAX_PATH - len(path)):
             try:
                 rows = self.rest.get(path + request)
                 values |= {str(row["id"]): as_number(row.get("value")) for row in rows}
@@ -272,7 +272,9 @@ def _unlike_processes(
         seconds = last[device].moment - first[device].moment
         whole = (last[device].cpu - first[device].cpu) / seconds if seconds > 0 else math.nan
         loads = thread_loads(first[device].threads, last[device].threads)
-        if abs(sum(load.cores for load in loads) - whole) > max(UNLIKE * whole, LEAST_UNLIKE):
+        if abs(sum(load.cores for load in loads) - whole) > max(
+            RELATIVE_TOLERANCE * whole, CORES_TOLERANCE
+        ):
             yield device
 
 

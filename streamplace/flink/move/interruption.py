@@ -56,7 +56,7 @@ Measured on Kubernetes (docs/assets/plans-on-pods.jsonl): 79 to 94 on TaskManage
 to 69 on 0.3 and 47 to 73 on 0.4; on a computer that was half as fast again, 23 and 26 on one core,
 and 53 while it was busy.
 """
-RECOVERED, LEAST_INTERVAL = 0.9, 1.0
+RECOVERED, MIN_INTERVAL = 0.9, 1.0
 """Share of its rate from which a job counts as recovered, in intervals of so many seconds."""
 Sent = tuple[float, float]
 """Seconds since all of a job ran, and tuples that its sources have sent since they began."""
@@ -158,7 +158,7 @@ class SentReadings:
     def _read(self) -> None:
         """Read until the block ends: Flink answers with what it last fetched, and counts anew."""
         ran, before = 0.0, None
-        while not self._ends.wait(LEAST_INTERVAL / 2):
+        while not self._ends.wait(MIN_INTERVAL / 2):
             with suppress(FlinkError):
                 ran = ran or _ran(_times(self._rest, self._job))
                 document = self._rest.job(self._job)
@@ -181,7 +181,7 @@ def warm_up_seconds(readings: Iterable[Sent], rate: float) -> float:
     """
     began, before, recovered = 0.0, 0.0, 0.0
     for now, sent in readings:
-        if now - began < LEAST_INTERVAL:
+        if now - began < MIN_INTERVAL:
             continue
         lacking = (now - began) - (sent - before) / rate if rate > 0 else 0.0
         if lacking <= (1 - RECOVERED) * (now - began):

@@ -60,7 +60,7 @@ from streamplace.flink.program.submission import (
     submit,
     withdraw,
 )
-from streamplace.flink.rest.answers import LONGEST
+from streamplace.flink.rest.answers import MAX_TEXT
 from streamplace.flink.rest.client import (
     EFFECT_SECONDS,
     ENDED,
@@ -78,7 +78,7 @@ from streamplace.model.message_text import listed, shown
 
 LONG_AGO = timedelta(hours=1)
 """Age of a move whose job is no longer just starting (judgement)."""
-MOST_STARTS = 2
+MAX_STARTS = 2
 """Starts in a process after which a JobManager that forgets its jobs is left to the user."""
 TWICE = "what it wrote since then may be written twice"
 
@@ -270,7 +270,7 @@ class Transaction:
         observation = MoveObservation(Copy.MOVED if self.journal.requested_job else Copy.NONE)
         if not is_over and self._interrupts < 2:
             observation = observe(self.rest, self.journal)
-            if observation.last is Copy.NONE and self._starts >= MOST_STARTS:
+            if observation.last is Copy.NONE and self._starts >= MAX_STARTS:
                 raise FlinkError(f"the JobManager no longer knows job {self.journal.job}")
         interrupts = min(self._interrupts, 2)
         return replace(observation, after=self._after, outcome=self._outcome, interrupts=interrupts)
@@ -529,7 +529,7 @@ class Transaction:
         if (path := last_path(journal)) is None:
             return FlinkError(
                 f"{text}, because it was restarted without high availability, and no complete "
-                f"savepoint of it is known to this machine; if {shown(journal.folder, LONGEST)} "
+                f"savepoint of it is known to this machine; if {shown(journal.folder, MAX_TEXT)} "
                 f"contains one, start the job from that {advice}, else as it was first submitted"
             )
         return FlinkError(

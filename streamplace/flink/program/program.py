@@ -21,7 +21,7 @@ from streamplace.flink.store import WHOLE, Store, Table
 from streamplace.io.files import spot
 from streamplace.model.message_text import quoted, shown
 
-MOST = 1000
+MAX_PROGRAMS = 1000
 """Maximum number of stored programs; the oldest are deleted first."""
 
 
@@ -161,7 +161,7 @@ def remember(job: str, program: Program) -> None:
         with Store.usual().transaction() as rows:
             rows.delete(PROGRAMS, job)
             rows.add(PROGRAMS, job, row)
-            rows.forget(PROGRAMS, MOST)
+            rows.forget(PROGRAMS, MAX_PROGRAMS)
 
 
 def known_program(job: str) -> Program:

@@ -24,7 +24,7 @@ from streamplace.model.devices import MOST_CORES
 from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import MOST_SUBTASKS
 
-LONGEST = 300
+MAX_TEXT = 300
 """Most letters of a path, or of the words of a server, in a message."""
 Amount = Annotated[int, Field(ge=0, le=10**15)]
 """Bytes, megabytes, milliseconds or a number; larger ones are no amounts of a cluster."""
@@ -275,7 +275,7 @@ def first_fault(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_context=False)[0]
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault["loc"])
     wrong = f"{shown(where.lstrip('.'))}: {quoted(fault['input'])}: " if where else ""
-    return f"{wrong}{shown(fault['msg'], LONGEST)}"
+    return f"{wrong}{shown(fault['msg'], MAX_TEXT)}"
 
 
 _TITLE = re.compile(rb"^\s*<.*<title>([^<]*)</title>", re.DOTALL)
@@ -298,7 +298,7 @@ def parse_complaint(content: bytes) -> str:
     try:
         return str(TypeAdapter(_STATUS).validate_json(content, strict=True)["message"])
     except ValidationError:
-        return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
+        return shown(content[:MAX_TEXT].decode(errors="replace"), MAX_TEXT)
 
 
 def finished(job: str) -> str:
@@ -343,4 +343,4 @@ def root_cause(trace: str) -> str:
     ]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     cause = (causes or lines or ["unknown"])[-1]
-    return shown(cause, 20_000 if OURS in cause else LONGEST)
+    return shown(cause, 20_000 if OURS in cause else MAX_TEXT)

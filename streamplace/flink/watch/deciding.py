@@ -30,11 +30,11 @@ from streamplace.flink.constants import (
     BACKOFF_SECONDS,
     CATCH_UP_SECONDS,
     DAY_SECONDS,
-    HIDDEN,
+    HIDDEN_RATIO,
     LAG_SECONDS,
-    MOST_REPEATS,
-    OLD_SECONDS,
-    WORTHWHILE,
+    MAX_AGE_SECONDS,
+    MAX_REPEATS,
+    MIN_GAIN,
 )
 from streamplace.flink.decide.improving import Trial
 from streamplace.flink.layout import Layout
@@ -222,7 +222,7 @@ class WatchState:
             return True
         has_result = bool(last.failure) or self.model_at(sample) is not None
         has_fallen_behind = bool(falls_behind) and last.was_behind is False
-        return not has_result or sample.at - last.at >= OLD_SECONDS or has_fallen_behind
+        return not has_result or sample.at - last.at >= MAX_AGE_SECONDS or has_fallen_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[T
     others = tuple(other for other in tried if not other.trial.is_at(trial.layout))
     earlier = next((old for _, old in tried if old.is_at(trial.layout) and old.is_limited), None)
     if earlier is not None and trial.is_limited:
-        repeats = (*earlier.repeats, earlier.rate)[-MOST_REPEATS:]
+        repeats = (*earlier.repeats, earlier.rate)[-MAX_REPEATS:]
         trial = replace(trial, repeats=repeats)
     had_more = any(old.rate >= trial.rate for _, old in tried if old.is_at(trial.layout))
     if had_more and not (trial.is_limited or trial.failure):
@@ -540,7 +540,7 @@ def choose(
         return WatchChoice(f"{behind}; {target}", target)
     known = [option for option in allowed if math.isfinite(option.carries.value)]
     target = max(known, key=lambda o: (o.carries.value, -o.order, -o.moves), default=here)
-    if target.carries.value > (1 + WORTHWHILE) * max(carried, rate):
+    if target.carries.value > (1 + MIN_GAIN) * max(carried, rate):
         return WatchChoice(f"{behind}; {target}", target)
     if unknown := [o for o in allowed if not (o.is_known or o.measured is not None)]:
         target = min(unknown, key=lambda o: (o.order, o.moves))
@@ -582,7 +582,7 @@ def wanted_rate(facts: WatchRound) -> float:
     is_hidden = facts.is_limited and not facts.is_known
     held = max(0.0, facts.arriving - facts.kept) if is_hidden else 0.0
     waiting = facts.backlog / CATCH_UP_SECONDS if facts.stays_late else 0.0
-    return facts.arriving + (HIDDEN - 1) * held + waiting
+    return facts.arriving + (HIDDEN_RATIO - 1) * held + waiting
 
 
 def state_words(facts: WatchRound) -> str:
@@ -732,8 +732,8 @@ class RateJudge:
         """Number of TaskManagers that the job should use; the present one if no plans are known.
 
         A new policy is made if the costs of the plans have changed. It replays all rounds that are
-        new to it, each once per interval that it lasted (`OLD_SECONDS` at most), so that its costs
-        and forecasts keep pace with the clock.
+        new to it, each once per interval (of at most `MAX_AGE_SECONDS`), so that its costs and
+        forecasts keep pace with the clock.
         """
         self._past.append(facts)
         if not facts.cost:
@@ -746,7 +746,7 @@ class RateJudge:
         for past in self._past:
             if past.time <= self._shown:
                 continue
-            since = max(self._shown, past.time - OLD_SECONDS)
+            since = max(self._shown, past.time - MAX_AGE_SECONDS)
             number = max(1, round(past.time / self.seconds) - round(since / self.seconds))
             for back in reversed(range(number)):
                 at = past.time - back * self.seconds

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from streamplace.flink.constants import MOST_SIZES
+from streamplace.flink.constants import MAX_SIZES
 from streamplace.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.flink.layout import Layout
@@ -129,9 +129,9 @@ def plan_sizes(most: int) -> list[int]:
     >>> plan_sizes(4), plan_sizes(40)
     ([1, 2, 3, 4], [1, 2, 3, 5, 8, 14, 24, 40])
     """
-    if most <= MOST_SIZES:
+    if most <= MAX_SIZES:
         return list(range(1, most + 1))
-    grown = np.geomspace(1, most, MOST_SIZES).round().astype(int).tolist()
+    grown = np.geomspace(1, most, MAX_SIZES).round().astype(int).tolist()
     return sorted({max(size, i + 1) for i, size in enumerate(grown)})
 
 

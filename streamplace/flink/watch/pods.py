@@ -17,7 +17,7 @@ from streamplace.flink.advise.equal_pods import (
     JobOnOffer,
     JobOnPods,
 )
-from streamplace.flink.constants import CLEAR
+from streamplace.flink.constants import CLEAR_GAIN
 from streamplace.flink.decide.improving import Trial
 from streamplace.flink.decide.rates import JobRates
 from streamplace.flink.engine import FlinkEngine
@@ -117,7 +117,7 @@ class PodModeller:
 def only_pod(cluster: Cluster) -> Offer:
     """The pod of which there are several; raise FlinkError if they differ, as on unequal nodes."""
     cpu = cluster.devices.mips * cluster.devices.cores
-    if cpu.max() > (1 + CLEAR) * cpu.min():
+    if cpu.max() > (1 + CLEAR_GAIN) * cpu.min():
         raise FlinkError(
             f"one of its pods has {digits(cpu.max() / cpu.min())} times the CPU of another, so "
             "that their number does not tell what they carry"
