@@ -28,8 +28,7 @@ tests/flink/test_improving.py applies it to recorded tries.
 LAG_SECONDS = 10.0
 """Backlogs that are read in less time are no lag: Flink fetches counts every ten seconds."""
 CATCH_UP_SECONDS = 600.0
-"""Time in which a late job should catch up; judgement: the move itself delays it by a minute or two.
-"""
+"""Time in which a late job should catch up; judgement: the move delays it by a minute or two."""
 HIDDEN_RATIO = 1.2
 """Assumed ratio of arriving to emitted tuples of sources that are held back.
 
@@ -38,8 +37,8 @@ Judgement: a layout for exactly the emitted rate would hold them back again.
 MAX_AGE_SECONDS = 900.0
 """Age at which a measurement is repeated.
 
-Judgement: a measurement takes a minute or two. The rate of a job that keeps up does not show whether
-its capacity has decreased.
+Judgement: a measurement takes a minute or two. The rate of a job that keeps up does not show
+whether its capacity has decreased.
 """
 BACKOFF_SECONDS = 300.0
 """Half of the pause of a watch after a move without gain; each further one doubles it.
@@ -50,8 +49,8 @@ Judgement: two days of load with models that are wrong by factors of three took 
 DAY_SECONDS = 86_400.0
 """Maximum of that pause, and the time for which trials count; judgement: loads repeat daily."""
 FAULT_SECONDS = 120.0
-"""Time for which failed requests are repeated, and after which a program that did not fit is checked
-again; judgement: another JobManager may become the leader in that time."""
+"""Time for which failed requests are repeated, and after which a program that did not fit is
+checked again; judgement: another JobManager may become the leader in that time."""
 RESUME_PAUSE_SECONDS = 30.0
 """Maximum pause between two tries to finish a move; judgement: each failed one uses up an id."""
 MAX_REPEATS = 8
@@ -76,8 +75,8 @@ MIN_BUSY = 0.1
 Judgement: threads of Java itself use a few hundredths.
 """
 INDEXES = 32
-"""Number of indexes of a TaskManager, and so of spread groups on it at a time; judgement: each is an
-external resource in its configuration."""
+"""Number of indexes of a TaskManager, and so of spread groups on it at a time; judgement: each is
+an external resource in its configuration."""
 MAX_LIMITS = 256
-"""Maximum number of limits of a TaskManager in all layers; judgement, as for `INDEXES`. One layer is
-always offered."""
+"""Maximum number of limits of a TaskManager in all layers; judgement, as for `INDEXES`. One layer
+is always offered."""

@@ -117,7 +117,7 @@ class JobDeployment:
 
     @property
     def obstacle_to_pins(self) -> str:
-        """Why nothing can be pinned to some TaskManagers, and what works instead; empty if not."""
+        """Why nothing can be pinned to some TaskManagers, and an alternative; empty if it can."""
         if not self.unpinned:
             return ""
         if self.kubernetes:

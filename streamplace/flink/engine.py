@@ -67,7 +67,7 @@ class FlinkEngine:
         return only_job(self.rest, given)
 
     def deployment(self, job: str) -> JobDeployment:
-        """How a running job is deployed, which decides what can be done with it."""
+        """How a running job is deployed; this decides which commands work."""
         return deployment_of(self.rest, job)
 
     def measure(
@@ -78,7 +78,7 @@ class FlinkEngine:
         cluster: Cluster | None = None,
         observed: Observed = MappingProxyType({}),
     ) -> Measurement:
-        """Measure a running job once it is steady, and what it has of the TaskManagers.
+        """Measure a running job once it is steady, and its TaskManagers.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class FlinkEngine:
         Parameters
         ----------
         job
-            A job that must be running, to measure what Java and remote tuples take; by default any
+            A running job, to measure the CPU of Java and of remote tuples; by default any
             that runs.
         beside
             Jobs that stay where they run; the CPU of their tasks is reserved.

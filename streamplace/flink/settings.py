@@ -70,7 +70,7 @@ PATIENCE: float = file_key(
 
 
 class OfFlink(VerbSettings):
-    """Flink's REST interface, and access to it."""
+    """Address of Flink's REST interface, and access to it."""
 
     rest: str = option(
         "--rest URL",
@@ -118,7 +118,7 @@ class OfPlacement(VerbSettings):
 
 
 class OfProgram(OfFlink):
-    """What a job is submitted with, but for its jar and its arguments."""
+    """Options of a submission besides the jar and its arguments."""
 
     entry_class: str | None = option(
         "--entry-class NAME", "Main class of the job.  [default: the jar's own]"
@@ -163,7 +163,7 @@ class OfProgram(OfFlink):
 
 
 class OfMachines(OfFlink):
-    """What Flink does not measure of its TaskManagers."""
+    """Properties of TaskManagers that Flink does not measure."""
 
     mips: QuantityText = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
     bandwidth: QuantityText | None = file_key("SPEED", "Bandwidth between two TaskManagers.")
@@ -241,7 +241,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
     allow_non_restored: bool = NON_RESTORED
 
     def check(self) -> None:
-        """Refuse what does not go together; a resumed move may keep the rest of its command."""
+        """Refuse contradictions; a resumed move may keep the rest of its command."""
         super().check()
         if self.resume:
             return self.exclude("resume", "dry_run")
@@ -320,7 +320,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
 
     def judge(self) -> "RateJudge":
-        """What decides on the number of TaskManagers."""
+        """Judge that decides on the number of TaskManagers."""
         from streamplace.control.policy import POLICIES
         from streamplace.control.problem import MoveTerms
         from streamplace.flink.watch.deciding import RateJudge
@@ -348,7 +348,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     patience: Patience = PATIENCE
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse contradictions."""
         from streamplace.flink.measure.source_lag import requested_rate
 
         super().check()

@@ -60,11 +60,11 @@ def constant_of(operators: Operators, number: Ints | int) -> Floats:
 
 
 class JobOnPods(NamedTuple):
-    """What the deployment of an application sets, and the plan may change."""
+    """Settings of an application's deployment that a plan may change."""
 
     parallelism: int  # of operators whose program sets none
     mode: str  # balance mode
-    modes: tuple[str, ...]  # those that its Flink supports; none if its scheduler has none
+    modes: tuple[str, ...]  # modes that its Flink and its scheduler support
     memory: float  # bytes of a pod for each of its slots
     keeps_parallelism: bool = False  # whether Flink's autoscaler chooses the parallelism
     fills_slots: bool = False  # whether the number of pods decides on the parallelism
@@ -88,7 +88,7 @@ class JobOnPods(NamedTuple):
 class PodPatch:
     """Merge patch of a FlinkDeployment."""
 
-    head: tuple[str, ...]  # lines that say what it is
+    head: tuple[str, ...]  # lines that describe it
     changes: tuple[tuple[str, Any, str], ...]  # path, value and comment of each field
 
     @property
@@ -140,7 +140,7 @@ class EqualPods:
     def changes(
         self, resource: FlinkResource, mips: float, memory: float | None
     ) -> list[tuple[str, Any, str]]:
-        """Fields of the specification that change: path, value, and what it was.
+        """Fields of the specification that change: path, value, and previous value.
 
         ``mips``, ``memory``: speed of a core, and bytes of a TaskManager of the resource.
         """
@@ -148,7 +148,7 @@ class EqualPods:
         present, settings = manager.get("resource") or {}, resource.configuration
         needed = float(self.offer.memory)
         limit = self.offer.cores * parsed_mips(self.offer.mips) / mips
-        cpu = round(limit / float(settings.get(POD_CPU_FACTOR, "1")), 3)  # what is requested
+        cpu = round(limit / float(settings.get(POD_CPU_FACTOR, "1")), 3)  # requested CPU
         rows: list[tuple[str, Any, Any]] = [("taskManager/resource/cpu", cpu, present.get("cpu"))]
         if needed not in (inf, memory):
             size = f"{int(needed) // MIB}m"
@@ -208,7 +208,7 @@ class JobOnOffer:
 
     @property
     def fixed(self) -> dict[str, int]:
-        """Operators with another parallelism than that of the job, which their program sets."""
+        """Operators whose program sets another parallelism than the job's."""
         numbers = parallelism(self.graph)
         return {name: n for name, n in numbers.items() if n != self.job.parallelism}
 
@@ -253,7 +253,7 @@ class JobOnOffer:
     def fitting(self, number: int, settings: PlannerSettings) -> tuple[EqualPods, float] | None:
         """So many pods that carry the rate, with the rate that they carry; None if there are none.
 
-        What changes least comes first: the present parallelism, few slots, the present mode.
+        Small changes come first: the present parallelism, few slots, the present mode.
         """
         job, (offer,) = self.job, self.only.offers
         problem = PlanProblem.of(self.graph, self.only, settings)

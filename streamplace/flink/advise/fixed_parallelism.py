@@ -103,7 +103,7 @@ def with_loose_streams(graph: StreamGraph, fixed: Collection[str]) -> StreamGrap
 
 
 def lasting(name: str) -> str:
-    """Name, or text, of an operator without what changes with every plan.
+    """Name, or text, of an operator without the parts that change with every plan.
 
     >>> lasting("[21]:Calc(select=[a])"), lasting("Window(Count, Job$$Lambda$17/0x7f35@e2475c39)")
     ('Calc(select=[a])', 'Window(Count, Job$$Lambda)')
@@ -125,7 +125,7 @@ def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mappin
 
 
 def _names(nodes: Sequence[PlanNode]) -> list[str]:
-    """Name of each operator, as placements call it, without what changes with every plan."""
+    """Name of each operator in placements, without the parts that change with every plan."""
     vertices: list[Any] = [
         {
             "id": node["id"],

@@ -123,7 +123,7 @@ def verify_(settings: FlinkVerifySettings, as_json: bool) -> int:
 
 
 class JarSettings(AsPlaced):
-    """What a jar that pins its job holds, and for which devices."""
+    """A jar that pins its job, and the devices of the cluster."""
 
     cluster: ClusterFile = option(
         "--cluster FILE",

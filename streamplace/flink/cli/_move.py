@@ -255,7 +255,7 @@ def _improve(
 
 
 def _follow(move: "FlinkMove", moved: "FlinkMoved", placement: Path) -> None:
-    """Compare what a moved job emits with what its placement was predicted to carry."""
+    """Compare the rate of a moved job with the prediction for its placement."""
     from streamplace.flink.move.settling import compare
     from streamplace.io.placements import read_prediction
 

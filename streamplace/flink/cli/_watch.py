@@ -1,4 +1,4 @@
-"""``streamplace flink watch`` and ``history``: jobs that are watched, and what was predicted."""
+"""``streamplace flink watch`` and ``history``: watched jobs and recorded predictions."""
 
 from contextlib import ExitStack
 from dataclasses import replace

@@ -56,7 +56,7 @@ NATIVE = "native threads"
 OTHERS = "other threads"
 OBSERVATION = "observation"
 ASSUMED = (JAVA, OBSERVATION, COMPILERS, NATIVE)
-"""Kinds of which a load bears the name where their threads are not known."""
+"""Kinds that name a load if their threads are unknown."""
 MAX_UNNAMED = 0.05
 """Most cores of other threads that a TaskManager uses besides its tasks.
 
@@ -133,7 +133,7 @@ OF_PROCESS = "from the CPU of whole TaskManagers, divided in proportion to busy 
 BUSY_SHARE = "from busy time, which includes waiting for a core and can be many times too high"
 UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
 SOURCES_OF_CPU = (MEASURED, SHARED, SAMPLED, OF_PROCESS, BUSY_SHARE, UNKNOWN)
-"""What the CPU of a subtask is known from, the best first."""
+"""Sources of the CPU of a subtask, the best first."""
 COUNTERS = {
     "busy": "accumulated-busy-time",
     "read": "read-records",
@@ -270,7 +270,7 @@ def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
 def charged(
     loads: Sequence[ThreadLoad], subtasks: Iterable[RunningSubtask], sources: Container[str]
 ) -> dict[Key, TaskCpu]:
-    """CPU of the subtasks of a TaskManager, with that of the threads which serve them.
+    """CPU of the subtasks of a TaskManager, including the threads that serve them.
 
     Subtasks may have threads of the same name, as those of equal jobs. Those without a thread are
     left out.

@@ -5,8 +5,8 @@ that waits: Java counts those as runnable. The part of the dumps in which a thre
 its part of the time. `cpu.charging` divides the CPU of the process by these parts.
 
 A dump stops the whole JVM, while Flink searches its heap for locks: half a second for a gigabyte of
-small objects. So the answers to dumps take at most `MAX_DUMP_SHARE` of the time, and large TaskManagers
-are asked for none.
+small objects. So the answers to dumps take at most `MAX_DUMP_SHARE` of the time, and
+TaskManagers whose answers are slow are not asked again.
 """
 
 import re
@@ -67,7 +67,7 @@ class ThreadDumps:
         """TaskManager of which no dumps are taken → why."""
 
     def take(self) -> None:
-        """Take a dump of every TaskManager of which one is due."""
+        """Take the dumps that are due."""
         for device in self._due.keys() - self.faults.keys():
             began = time.monotonic()
             if began < self._due[device]:
@@ -102,7 +102,7 @@ class ThreadDumps:
 
     @property
     def doubts(self) -> list[str]:
-        """Sentences on TaskManagers of which no dumps are taken."""
+        """Sentences on TaskManagers without dumps."""
         return [
             f"thread dumps of {shown(device)} cannot be taken ({why}), so its CPU is divided by "
             "busy time"

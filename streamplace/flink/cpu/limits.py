@@ -47,7 +47,7 @@ class CpuShare(NamedTuple):
     limit: float  # cores that it counts with
     # The CPU that it shares with other TaskManagers; None if it has a pool for itself.
     pool: CpuPool | None = None
-    used: float = 0.0  # cores that it uses, together with those that share them
+    used: float = 0.0  # cores that it uses, including subtasks that share them
 
     @property
     def whole_cores(self) -> tuple[int, float]:
@@ -88,7 +88,7 @@ def is_starved(throttled: float, *, is_full: bool) -> bool:
 
 
 def reserved_cores(used: float, limit: float) -> float:
-    """Cores that are not available to a job, of those that others use on a device."""
+    """Cores of a device that other processes take from a job."""
     return min(used, MAX_RESERVED * limit)
 
 

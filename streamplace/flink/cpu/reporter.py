@@ -31,7 +31,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 class CpuReport(NamedTuple):
-    """What a reporter says of its TaskManager."""
+    """Report of a reporter on its TaskManager."""
 
     threads: list[JavaThread]
     cpu: float  # seconds of CPU of the process
@@ -48,7 +48,7 @@ def jar_path() -> str:
 def parse_report(texts: Iterable[str]) -> CpuReport:
     """CpuReport from the texts of all gauges, in any order.
 
-    A ValueError says what is wrong with it.
+    A malformed report raises a ValueError with the reason.
     """
     chunks: dict[int, str] = {}
     total, numbers = 0, set()

@@ -44,7 +44,7 @@ Only the share of held-back sources is multiplied if the rates of the others do 
 """
 FOUND, BY_SPEED = "found by search", "shares by speed"
 ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, "Flink's TASKS", "Flink's NONE")
-"""Order in which layouts of equal predictions are tried: first what helps most jobs."""
+"""Order of trials of layouts with equal predictions: first the most helpful kinds."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Question:
     """Input of a decision: the measured job, its layout and the constraints."""
 
     measured: Measurement  # the job and the devices
-    present: Layout  # by operators, also of those that Flink fused
+    present: Layout  # by operators, fused ones one by one
     slots: Mapping[str, int]  # device → number of slots that Flink may give to the job
     spreads: bool  # whether subtasks of one operator can be pinned to several devices
     # Tuples/s that all sources are offered together; None for the emitted rate, or for the maximum
@@ -64,7 +64,7 @@ class Question:
     modes: tuple[str, ...] = MODES  # Flink's modes that the cluster supports
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
-    is_placed: bool = False  # whether the slot sharing groups of the job are those of its placement
+    is_placed: bool = False  # whether the job has the slot sharing groups of its placement
     errors: PredictionErrors | None = None  # of predictions for the job; None ignores them
 
     @classmethod
@@ -146,7 +146,7 @@ class Candidate:
 
 
 def candidate(question: Question, name: str, *places: Layout) -> Candidate:
-    """Candidate for layouts of which Flink chooses one: the middle one, with an interval for all.
+    """Candidate for a layout that Flink chooses: the median one, with an interval for all.
 
     The errors of the job widen it; rates of sources that do not depend on the layout are certain.
     """
@@ -244,7 +244,7 @@ def _slots_for(job: str, manager: Mapping[str, Any]) -> int:
 def in_one_group(graph: StreamGraph) -> StreamGraph:
     """Return the graph with all operators in one slot sharing group, as in most programs.
 
-    A placed job has the groups of its placement; those of the program are unknown.
+    A placed job has the groups of its placement; the groups of the program are unknown.
     """
     one_group = ("",) * graph.n_operators
     return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))

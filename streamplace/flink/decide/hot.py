@@ -56,7 +56,7 @@ class ManagerTime(NamedTuple):
     garbage: float = 0.0
     beside: float = 0.0  # that other jobs use in it
     throttled: float = 0.0  # part of the time for which its quota has stopped it
-    is_full: bool = False  # whether it, or those that share its cores, have no CPU left
+    is_full: bool = False  # whether its cores, also if shared, have no CPU left
 
 
 class HotJob(NamedTuple):
@@ -100,11 +100,11 @@ class HotPlace:
 
 
 class CauseRow(NamedTuple):
-    """A cause: whether it holds at a place, the number that shows it, and what would help."""
+    """A cause: whether it holds at a place, the number that shows it, and a remedy."""
 
     cause: str
     holds: Callable[[HotPlace], bool]
-    number: str  # fields are those of a place
+    number: str  # formatted with the fields of a place
     remedy: str
     may_move: bool = False  # whether a move helps more, if it is expected to gain clearly
 
@@ -177,11 +177,11 @@ ROWS = (
         "more subtasks, or more CPU (flink advise)",
     ),
 )
-"""Causes, of which the first that holds counts."""
+"""Causes; the first that holds counts."""
 
 
 def hot_causes(job: HotJob) -> dict[str, str]:
-    """Return where operators limit a job → why, and what would help, as attributes of its graph.
+    """Return limiting operators → causes and remedies, as attributes of the graph.
 
     In a job whose sources are held back, at least the busiest operator does.
     """
@@ -206,7 +206,7 @@ def hot_causes(job: HotJob) -> dict[str, str]:
 def why_hot(
     engine: FlinkEngine, job: str, profile: JobProfile, graph: StreamGraph
 ) -> dict[str, str]:
-    """Attributes for the graph of a profiled job: where it is hot → why, and what would help."""
+    """Attributes for the graph of a profiled job: limiting operators → causes and remedies."""
     gain, unused = None, list[str]()
     if profile.flow.is_limited:
         try:
@@ -222,7 +222,7 @@ def why_hot(
 
 
 def hot_job(profile: JobProfile, gain: RateInterval | None, unused: Sequence[str]) -> HotJob:
-    """Derive what the causes rest on from a profile, and from TaskManagers without the job."""
+    """Derive the facts behind the causes from a profile, and from TaskManagers without the job."""
     names, subtasks = {task.id: task.name for task in profile.tasks}, list[SubtaskTime]()
     sources = frozenset(task.name for task in profile.sources)
     for task, own in profile.subtasks.items():

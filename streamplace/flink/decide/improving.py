@@ -71,7 +71,7 @@ class Trial:
     """A layout in which a job has run, and the rate that its sources sustained there."""
 
     name: str
-    layout: Layout  # by operators, also of those that Flink fused
+    layout: Layout  # by operators, fused ones one by one
     rate: float = 0.0  # tuples/s; 0 if it was not measured
     is_limited: bool = False  # whether a source was held back, so that the rate is the capacity
     interruption: float | None = None  # seconds for which the move to it stopped the job
@@ -167,7 +167,7 @@ class Proposal:
         return replace(self, job=job, trials=trials, where=trial, plan=None, savepoint=savepoint)
 
     def with_where(self, old: Trial, new: Trial) -> "Proposal":
-        """Return the same in the layout of one of its trials, of which more is known now."""
+        """Return the proposal in the layout of one of its trials."""
         trials = tuple(new if trial is old else trial for trial in self.trials)
         return replace(self, trials=trials, where=new)
 
@@ -298,7 +298,7 @@ class Proposal:
 
     @property
     def next_step(self) -> str:
-        """Sentence on what is tried next, or why nothing is."""
+        """Sentence on the next trial, or why there is none."""
         if self.question.rate is None and not self.measured.flow.is_limited:
             return "so moving it gains nothing; to place it for a higher rate, give --rate"
         if self.target is None:
@@ -322,7 +322,7 @@ class Proposal:
         return self.where.line or next((c.line for c in same), "")
 
     def try_in_words(self, target: Candidate) -> str:
-        """A try in words: what is expected of it, and why it is made although that is little."""
+        """A try in words: its expected gain, and why it is tried despite a small gain."""
         words = f"{self.name_of(target)}: {target.predicted}"
         if target.predicted.high <= self.best.rate:
             factor = exp(self.worst_error)
@@ -520,7 +520,7 @@ class JobImprover:
         return self._measured(proposal, target, trial, moved)
 
     def _moved(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
-        """Move a job to a layout, whatever its rate there, which is measured afterwards."""
+        """Move a job to a layout without a check of its rate, which is measured afterwards."""
         assert self.move is not None
         move, job, plan = self.move.for_trials(), proposal.job, proposal.plan
         if plan is None or plan.job != job or layout.moved_from(plan.after):

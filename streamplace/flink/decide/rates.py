@@ -55,7 +55,7 @@ STEPS = 30
 
 
 class Flows(NamedTuple):
-    """Flows of a job in a layout: U flows, R resources, of which the devices come first, T threads.
+    """Flows of a job in a layout: U flows, R resources (devices first), T threads.
 
     Threads are the subtasks except for those in `own`, and the network threads of each device.
     """
@@ -132,7 +132,7 @@ class Flows(NamedTuple):
                 yielding &= self.device != device
 
     def _slopes(self, rising: Bools, yielding: Bools) -> Floats:
-        """Slopes of rising flows and of those that yield, which are equal on each full device."""
+        """Slopes of the flows: some yield to rising ones, equally on each full device."""
         slope = rising.astype(np.float64)
         rows = np.flatnonzero(yielding)
         if len(rows):
@@ -237,7 +237,7 @@ class JobRates:
 
     @property
     def cost_factor(self) -> float:
-        """Factor of all costs if all sources are one flow, else of those of the first source."""
+        """Factor of all costs, or if sources are several flows, of the first one's costs."""
         return float(self.factors[0])
 
     def at_measured_costs(self, graph: StreamGraph) -> StreamGraph:
@@ -269,7 +269,7 @@ class JobRates:
 
     @cached_property
     def _carried(self) -> dict[Layout, float]:
-        """Cache of the rates of layouts, most of which are needed several times."""
+        """Cache of the rates of layouts, which are needed several times."""
         return {}
 
     def if_pinned(self, layout: Layout) -> float:

@@ -129,7 +129,7 @@ def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Seq
 
 
 def slots_by_group(groups: Sequence[str], numbers: Sequence[int]) -> dict[str, int]:
-    """Slots of each slot sharing group, from that of every operator, and its number of subtasks.
+    """Slots of each slot sharing group, from the groups and subtasks of the operators.
 
     >>> slots_by_group(["a", "a", "b"], [4, 2, 3])
     {'a': 4, 'b': 3}

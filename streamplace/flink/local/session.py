@@ -241,7 +241,7 @@ def _configure(folder: Path, settings: Settings) -> None:
 
 
 def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Terminate processes, and kill those that are still running after five seconds."""
+    """Terminate processes, and kill them if they are still running after five seconds."""
     running = [process for process in processes if process.poll() is None]
     for process in running:
         process.terminate()

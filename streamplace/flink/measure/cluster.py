@@ -53,7 +53,7 @@ CONTRADICTED = 1.05
 """Load above which an assumed network must be faster; a full one may be measured as slightly more.
 """
 SPARE = 2.0
-"""Speed of an assumed network then, as a multiple of what a card sends or receives."""
+"""Speed of an assumed network, as a multiple of the measured traffic of a card."""
 ASSUMED_CPU = Remedy(
     "the CPU of TaskManagers on other machines is assumed: the cores that Java sees there, in "
     "equal parts for TaskManagers of one address; if containers limit it, or share a machine, "
@@ -326,7 +326,7 @@ class Measurement:
 
     graph: StreamGraph  # with measured rates, CPU and payloads
     cluster: Cluster  # the devices, with the resources that are available to this job
-    # What its sources did. If one was held back, the job may read more with another placement.
+    # Rates of its sources. If one was held back, another placement may carry more.
     flow: SourceFlow
     notes: tuple[str, ...] = ()  # sentences on missing measurements
     shares: Shares = field(default_factory=dict)
@@ -335,7 +335,7 @@ class Measurement:
 
     @property
     def unknown_cpu(self) -> list[str]:
-        """Operators of which no CPU is known, which counts as 0."""
+        """Operators without a known CPU, which counts as 0."""
         facts = self.graph.attributes.items()
         names = [name for name, fact in facts if name.startswith(CPU_OF) and fact == UNKNOWN]
         return [name.removeprefix(CPU_OF) for name in names]
@@ -415,7 +415,7 @@ def fast_enough(
 
     cluster = measured.cluster()
     if not {device for devices in layout.values() for device in devices} <= {*cluster.devices.name}:
-        return measured, None  # a TaskManager was lost meanwhile
+        return measured, None  # a TaskManager was lost in the meantime
     job = placed(graph, cluster, layout, shares)
     loads = resource_loads(job.problem.instance, job.placement)
     assumed = [device.card.is_assumed for device in measured.devices]

@@ -45,7 +45,7 @@ CONVERGED = 1e-9
 
 
 class Prior(NamedTuple):
-    """What is known of a cost without measurement, as a distribution of its logarithm."""
+    """Prior of a cost: a distribution of its logarithm."""
 
     median: float
     spread: float
@@ -77,7 +77,7 @@ A_WAKE, MAX_WAKE = Prior(60e-6, 0.7), 100e-6
 the most of them. The median has the least bias from one rate to others, for the jobs of the prior
 (benchmarks/costs_by_rate.py); straight lines through all rates begin at 14 to 81 µs."""
 MAX_IDLE_WAKES = 10.0
-"""Wake-ups per second that show nothing: those of timers, beside the work of a busy thread."""
+"""Wake-ups per second without information: timers beside the work of a busy thread."""
 
 
 class Observation(NamedTuple):
@@ -100,7 +100,7 @@ Observed = Mapping[str, Sequence[Observation]]
 
 
 class TaskCost(NamedTuple):
-    """What the subtasks of a task cost."""
+    """Costs of the subtasks of a task."""
 
     fixed: float  # cores of a subtask at any rate
     per_tuple: float  # core seconds per tuple

@@ -25,7 +25,7 @@ SHARE_ERRORS = 4.0
 WAITS = 0.2
 """Minimum part of the time that a subtask of a source waits if it emits all that arrives."""
 Shares = Mapping[str, Sequence[float]]
-"""Operator → part of its tuples that each of its subtasks reads, for those where it is uneven."""
+"""Operator → share of its tuples that each of its subtasks reads, if uneven."""
 
 
 def key_shares(

@@ -39,7 +39,7 @@ ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
 MAX_COPIES = 0.01
-"""Largest share of the tuples of an operator whose copies may be left out, as those of rules."""
+"""Maximum share of the tuples of an operator whose copies are ignored, such as rules."""
 
 
 def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
@@ -189,7 +189,7 @@ def _splits(profile: JobProfile, source: FlinkTask) -> int:
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:
-    """Payload of a stream; None if it is that of its source, or unknown."""
+    """Payload of a stream; None if its source has the same, or if it is unknown."""
     if size is None or abs(size - usual) <= ALIKE_PAYLOADS * max(size, usual):
         return None
     return size

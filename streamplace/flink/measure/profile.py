@@ -63,7 +63,7 @@ UNMEASURED_PYTHON = Remedy(
 )
 """Doubt about operators that Python processes run."""
 PER_THREAD = (MEASURED, SAMPLED)
-"""Sources of CPU that show what the subtasks of an operator take at different rates."""
+"""Sources of CPU that are valid at different rates."""
 MIN_WAITING_SHARE = 0.5
 """Minimum part of waiting in the busy time without run delay.
 
@@ -148,9 +148,9 @@ class JobProfile:
     edges: Sequence[Edge]
     activity: Mapping[str, Activity]
     cpu: Mapping[str, TaskCpu]  # core seconds per second of each task, by id
-    # Tuples/s that each task processes: those that it reads, or generates if it is a source.
+    # Tuples/s that each task reads, or generates if it is a source.
     tuples: Mapping[str, float]
-    flow: SourceFlow  # what its sources did
+    flow: SourceFlow  # rates and lag of its sources
     present: Present  # its placement, and the CPU usage of its TaskManagers
     origin: CpuOrigin  # of ``cpu``
     # Sentences on missing measurements, in one list for all copies. Those on the cluster are added
@@ -323,7 +323,7 @@ def _origin(
 
 
 def _refuse_ended(windows: JobWindows) -> None:
-    """Raise FlinkError if a source has ended meanwhile, whose rate is no longer valid."""
+    """Raise FlinkError if a source has ended, because its rate is no longer valid."""
     vertices = windows.rest.job(windows.job)["vertices"]
     ended = {row["id"] for row in vertices if row.get("status") == FINISHED}
     for task in windows.tasks:
@@ -453,7 +453,7 @@ def present_of(
 def _doubts(
     windows: JobWindows, interval: JobInterval, cpu: Mapping[str, TaskCpu], *, is_python: bool
 ) -> Iterator[str]:
-    """Sentences on what was not measured, or not where it belongs."""
+    """Sentences on missing and on inconsistent measurements."""
     for task in windows.tasks:
         ended = sum(subtask.has_ended for subtask, _ in interval.subtasks.get(task.id, ()))
         number, expected = interval.activity[task.id].reporting, task.parallelism - ended

@@ -150,7 +150,7 @@ class _Counters:
     def read(self, rest: Rest, job: str) -> None:
         """Read the current counters; ignore an answer without values."""
         needed = [name for name in self.wanted if not name.endswith(PENDING)]
-        # A source of Kafka reports what is pending from its first record on, which may be late.
+        # A source of Kafka reports pending records only from its first record on.
         may_report = self.changed is not None and not self.offered.issuperset(self.wanted)
         if may_report or (not self.readings and not self.offered.issuperset(needed)):
             rows = rest.get(self.path.partition("?")[0])
@@ -185,7 +185,7 @@ class _Counters:
             self.readings.append((self.changed, counters))
             self.changed = None
         elif self.previous is not None and not self.previous.items() <= counters.items():
-            self.changed = now  # a further metric is no change of those that were read
+            self.changed = now  # a further metric does not change earlier ones
         self.previous = counters
 
     def span(self, since: int) -> float:
@@ -193,7 +193,7 @@ class _Counters:
         return self.readings[-1][0] - self.readings[since][0] if self.readings[since:] else 0.0
 
     def activity(self, since: int, until: int) -> Activity:
-        """Rates between two recorded times; 0 if nothing changed meanwhile."""
+        """Rates between two recorded times; 0 if nothing changed between them."""
         readings = self.readings[since : until + 1]
         if len(readings) < 2:
             totals = self.previous or {}
@@ -278,7 +278,7 @@ class Sampler:
         )
 
     def between(self, first: int, last: int) -> dict[str, Activity]:
-        """Activity of vertices and of TaskManagers from the end of one window to that of another.
+        """Activity of vertices and of TaskManagers between the ends of two windows.
 
         Windows are numbered from 1; 0 is the beginning.
         """

@@ -67,7 +67,7 @@ DRAINING_SECONDS = 2.0
 """A subtask is draining if it needs longer at its rate for what waits for it, at either end of the
 measurement: it fetches, and reports its lag, about once a second."""
 MIN_RATE = 1e-9
-"""Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
+"""Rate of silent sources, relative to the total rate: sources of a graph need a rate above 0."""
 RATE_SECONDS = 5.0
 """Duration of each measurement of a rate that is steady."""
 _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)

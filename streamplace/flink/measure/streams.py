@@ -1,4 +1,4 @@
-"""What streams carry, in tuples/s and bytes per tuple, and what a tuple costs that leaves a thread.
+"""Tuples/s and bytes per tuple of streams, and the cost of sending a tuple to another thread.
 
 The CPU of the threads of a TaskManager that send and receive is fitted like that of operators
 (`measure.cost_fit`), over all TaskManagers and layouts that were measured, by

@@ -51,7 +51,7 @@ class _Mark(NamedTuple):
 
     moment: float
     cluster: ClusterSnapshot
-    reports: Mapping[str, CpuReport]  # TaskManager → what its reporter says
+    reports: Mapping[str, CpuReport]  # TaskManager → report of its reporter
     throttled: Mapping[str, float]  # TaskManager → seconds for which its quota has stopped it
     pending: Mapping[str, Sequence[float]]  # source → records that wait for each of its subtasks
     # Source of Kafka → subtask → its partitions with their offsets.
@@ -64,11 +64,11 @@ class JobInterval:
 
     activity: Mapping[str, Activity]  # metrics of each task
     cluster: ClusterInterval  # subtasks of all jobs, and threads of TaskManagers on this machine
-    # Tuples/s that each task processes: those that it reads, or generates if it is a source.
+    # Tuples/s that each task reads, or generates if it is a source.
     tuples: Mapping[str, float]
     # Task → its subtasks, in order, with their CPU.
     subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]]
-    # Source → flow of each of its subtasks; without sources that do not report what waits.
+    # Source → flow of each of its subtasks; only sources that report their backlog.
     flows: Mapping[str, Sequence[SubtaskFlow]] = field(default_factory=dict)
     # Source → partitions of Kafka that it reads, as far as known.
     partitions: Mapping[str, int] = field(default_factory=dict)
@@ -213,7 +213,7 @@ class JobWindows:
     def _pending(self, source: FlinkTask) -> list[float]:
         """Records that wait for each subtask of a source; empty if no subtask reports any.
 
-        That of Kafka reports none for a subtask that has never read a record.
+        Kafka's source reports none for a subtask that has never read a record.
         """
         metric = pending_of(source.operators[0])
         names = [f"{i}.{metric}" for i in range(source.parallelism)]

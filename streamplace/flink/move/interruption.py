@@ -79,7 +79,7 @@ class Interruption(NamedTuple):
 
 
 class Interruptions(NamedTuple):
-    """What interruptions by moves of a job are predicted from."""
+    """Input of predictions of interruptions by moves."""
 
     stop: float  # seconds until its savepoint is written
     start: float  # seconds that its own start took
@@ -119,7 +119,7 @@ class Interruptions(NamedTuple):
 
 
 def expected_interruptions(rest: Rest, job: str, *, is_redeployed: bool = False) -> Interruptions:
-    """Read what the interruption of a running job by a move is predicted from."""
+    """Read the input of predictions of interruptions of a running job."""
     stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job))
     return Interruptions(stop, started_seconds(rest, job), is_redeployed)
 
@@ -139,7 +139,7 @@ def interruption_of(rest: Rest, old: str, new: str) -> float | None:
 
 
 class SentReadings:
-    """Reads what the sources of a moved job have sent, in the background while a block runs."""
+    """Reads the sent tuples of the sources of a moved job in the background, while a block runs."""
 
     def __init__(self, rest: Rest, job: str) -> None:
         self._rest, self._job, self._ends = rest.patient(0.0, lambda _: None), job, Event()
@@ -204,7 +204,7 @@ def started_seconds(rest: Rest, job: str) -> float:
 def last_checkpoint_seconds(rest: Rest, job: str, *more: str) -> float:
     """Duration of the last checkpoint of a job in seconds; 0 if there is none.
 
-    ``more``: what else counts if it took longer, such as ``savepoint``.
+    ``more``: another kind to count if it took longer, such as ``savepoint``.
     """
     rows = latest(rest, job)
     times = (rows.get(kind, {}).get("end_to_end_duration", 0) for kind in ("completed", *more))
@@ -248,7 +248,7 @@ def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") ->
 
 
 def draining_seconds(rest: Rest, job: str) -> float:
-    """Seconds until what is queued now is processed, along the slowest path; 0 if unknown.
+    """Seconds until the queued tuples are processed, along the slowest path; 0 if unknown.
 
     Queues between two tasks hold what the fullest subtask has; other subtasks wait for it. What p
     senders have is divided among q readers, so each of these reads p/q of one sender's queue. Flink
@@ -271,7 +271,7 @@ def draining_seconds(rest: Rest, job: str) -> float:
             queued = queues[task.id].get(INPUT, 0.0) + sent / task.parallelism
             rate = queues[task.id].get(READ, 0.0)
             own = queued / rate if rate > 0 else 0.0
-            # Flink lists tasks after those that they read.
+            # Flink lists tasks after their inputs.
             waiting[task.id] = own + max(
                 (waiting.get(sender, 0.0) for sender in senders), default=0.0
             )

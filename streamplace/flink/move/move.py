@@ -243,7 +243,7 @@ class FlinkMove:
         ).run()
 
     def savepoint_folder(self) -> str:
-        """Folder of savepoints: the one given, else that of the job's or the cluster's settings.
+        """Folder of savepoints: given, or by the settings of the job or of the cluster.
 
         Raises SettingError when no folder is known.
         """
@@ -340,7 +340,7 @@ class FlinkMove:
         return None if path is None else Savepoint(path, self.settings.allow_non_restored)
 
     def _refuse_short_transactions(self, planned: Settings) -> None:
-        """Raise SettingError if Kafka may drop what a sink has written while the job is moved."""
+        """Raise SettingError if Kafka may drop the output of a sink during the move."""
         timeout = int(planned.get(TRANSACTION_TIMEOUT, 0)) / 1000
         longest = self.settings.savepoint_seconds + self.settings.seconds  # if it does not return
         if 0 < timeout < longest:

@@ -64,7 +64,7 @@ class CheckpointTotals(NamedTuple):
 
 @contextmanager
 def suppress_missing() -> Iterator[None]:
-    """Leave the block if Flink refuses what it asks for as missing.
+    """Leave the block if Flink does not find a requested object.
 
     An error within Flink does not mean that something is missing, and raises NoAnswer.
     """
@@ -107,7 +107,7 @@ def begin_stop(
 
 
 def stop_of(rest: Rest, job: str, request: str) -> tuple[Stop, str]:
-    """What became of a request that stops a job: with the path of its savepoint, or its failure."""
+    """Result of a request that stops a job, with the path of its savepoint or its failure."""
     with suppress_missing():
         answer = rest.get(job_path(job, "savepoints", request))
         if answer["status"]["id"] != "COMPLETED":

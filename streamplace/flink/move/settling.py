@@ -1,6 +1,6 @@
 """Settling: whether a job that was just started runs as well as before.
 
-Afterwards its rate is compared with what was predicted for its placement.
+Afterwards its rate is compared with the prediction for its placement.
 """
 
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
 def _check_checkpoint(
     rest: Rest, job: str, seconds: float, usual_seconds: float, failed_before: int
 ) -> None:
-    """Raise FlinkError if none has completed, and one has failed meanwhile or was due.
+    """Raise FlinkError if no checkpoint has completed although one was due, or if one failed.
 
     One is due if twice the interval and its duration have passed: the usual duration, or that for
     which the queues of the job delay it.
@@ -112,7 +112,7 @@ def _check_checkpoint(
 
 
 def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], None]) -> None:
-    """Measure a moved job, and report and record its rate with what was predicted.
+    """Measure a moved job, and report and record its rate beside the prediction.
 
     If it is held back below the lower end of the prediction, the message advises to plan it again.
     Raises FlinkError when the job has failed or was cancelled since the move.

@@ -84,11 +84,11 @@ TWICE = "what it wrote since then may be written twice"
 
 
 class Undecided(FlinkError):
-    """What becomes of the job is not known, or it does not run: the move must be resumed."""
+    """The state of the job is unknown, or it does not run: the move must be resumed."""
 
     def __init__(self, clause: str, advice: str = "") -> None:
         super().__init__(clause + advice)
-        self.clause = clause  # what is the case, without the advice for a command that ends now
+        self.clause = clause  # the state, without the advice for a command that ends now
 
 
 class StoppedByOthers(Undecided):
@@ -196,7 +196,7 @@ class Transaction:
     rate: SourceFlow | None  # output of its sources before the move, if known
     # Whether lost devices are waited for; otherwise, a start on one of them fails at once.
     awaits_lost: bool = True
-    # What this process did: its last step, with its outcome and error; why the job has to return.
+    # This process: its last step, the outcome and error of it, and why the job has to return.
     _after: Step | None = field(default=None, init=False)
     _outcome: StepOutcome = field(default=StepOutcome.DONE, init=False)
     _error: StreamplaceError | None = field(default=None, init=False)
@@ -213,7 +213,7 @@ class Transaction:
         return self.claim.journal
 
     def run(self) -> FlinkMoved:
-        """Carry the move out, or finish it, from whatever state it is in.
+        """Carry the move out, or finish it from any state.
 
         Raises the error of the end, and KeyboardInterrupt after an interrupt.
         """
@@ -265,7 +265,7 @@ class Transaction:
                     self._reason = self._reason or str(error)
 
     def _observed(self) -> MoveObservation:
-        """What decides on the next step; Flink is not asked if it does not."""
+        """Input of the next decision; Flink is asked only if its answers matter."""
         is_over = self._outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS)
         observation = MoveObservation(Copy.MOVED if self.journal.requested_job else Copy.NONE)
         if not is_over and self._interrupts < 2:
@@ -321,7 +321,7 @@ class Transaction:
         self._await_started(job, self.there)
         if check_placed(self.rest, job, self.there.places):
             self.tell(f"job {job} runs; every subtask is where it is placed")
-        if self.there in self._jars:  # what befalls Flink meanwhile is noticed below
+        if self.there in self._jars:  # failures from here on are detected below
             self._jars.pop(self.there)[1].close()
         if self.settings.settle > 0:
             self.tell(f"watching the job for {self.settings.settle:g} s")
@@ -360,7 +360,7 @@ class Transaction:
         self._reason = self._reason or "the move failed"
         self._await_started(observation.job, self.back)
 
-    # What steps share.
+    # Shared by steps.
 
     def _jar(self, submission: Submission) -> ClusterJar:
         """Jar of a submission; it is uploaded when it is first needed."""
@@ -447,7 +447,7 @@ class Transaction:
         return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
 
     def _save(self, **changes: object) -> None:
-        """Write what is done next; once the job is down, it is done even if that fails."""
+        """Write the next step; once the job is down, a failure to write does not stop the move."""
         try:
             self.claim.save(**changes)
         except StoreError:
@@ -580,7 +580,7 @@ class Transaction:
 
 
 def outcome_of(error: StreamplaceError) -> StepOutcome:
-    """What a step that has raised an error ended with."""
+    """Outcome of a step that has raised an error."""
     if isinstance(error, StillStarting):
         return StepOutcome.STARTING
     if isinstance(error, NoAnswer):

@@ -24,7 +24,7 @@ API_SECONDS = 30.0
 TOKEN_SECONDS = 60.0
 """Time for which a token is used; a pod's is replaced long before it expires."""
 _OF_CONTENTS = (AttributeError, KeyError, TypeError, ValueError)
-"""Errors of a kubeconfig that is not what it should be."""
+"""Errors of an invalid kubeconfig."""
 MERGE = "application/merge-patch+json"
 
 
@@ -34,7 +34,7 @@ class ApiRefusal(FlinkError):
     def __init__(self, message: str, status: int, missing: str = "") -> None:
         super().__init__(message)
         # Its HTTP status: 403 for a right that is missing, 409 for a patch of a resource that was
-        # changed meanwhile.
+        # changed in the meantime.
         self.status = status
         self.missing = missing  # name of the resource that does not exist, if that is why
 

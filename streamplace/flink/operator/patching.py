@@ -47,7 +47,7 @@ KUBERNETES_POLL_SECONDS = 0.5
 SILENCE_SECONDS = 60.0
 """Longest time without an answer of Kubernetes that is waited for (judgement)."""
 NOTICE_SECONDS = 10.0
-"""Time between two lines about what is waited for."""
+"""Time between two lines about a wait."""
 
 
 class PatchJournal(Claimed):
@@ -359,7 +359,7 @@ class PatchTransaction:
         self._outcome = PatchOutcome.REFUSED if is_late else PatchOutcome.UNSURE
 
     def _observed(self) -> PatchObservation:
-        """What decides on the next step; Kubernetes is not asked if it does not."""
+        """Input of the next decision; Kubernetes is asked only if its answers matter."""
         journal = self.journal
         if self._interrupts < 2:
             self._resource = self._read()
@@ -435,7 +435,7 @@ class PatchTransaction:
             )
         sleep(KUBERNETES_POLL_SECONDS)
 
-    # What is told.
+    # Messages.
 
     def _fields(self) -> str:
         """Names of the fields of the patch."""
@@ -443,13 +443,13 @@ class PatchTransaction:
         return " and ".join(".".join(path) for path, *_ in own)
 
     def _theirs(self) -> str:
-        """What others have changed in the resource, as it was last read."""
+        """Changes of the resource by others, as it was last read."""
         if self._resource is None or self._outcome is PatchOutcome.SILENT:
             return ""
         return self.journal.changed_by_others(self._resource.spec)
 
     def _why(self) -> str:
-        """What the operator and Kubernetes say of the last failure."""
+        """Messages of the operator and of Kubernetes on the last failure."""
         if (resource := self._resource) is None:
             return ""
         text = resource.error

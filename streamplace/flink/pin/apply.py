@@ -60,7 +60,7 @@ def apply(
 ) -> str:
     """Submit a job with a placement, wait until all of it runs or has run, and return its id.
 
-    Operators without a parallelism of their own get that of the placement.
+    Operators without a parallelism of their own get the parallelism of the placement.
 
     Raises PlacementError when a device of the placement is not a TaskManager of the cluster, or
     cannot be pinned to. Raises CopyRuns when a job that was started from the same savepoint is

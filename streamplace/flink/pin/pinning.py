@@ -148,7 +148,7 @@ class SpreadLimits:
 
     # Resources of all devices that the TaskManagers are configured for, present or not.
     pins: tuple[str, ...]
-    # Device → numbers of those that no group uses there.
+    # Device → free numbers there.
     indexes: dict[str, set[int]]
     layers: dict[str, set[int]]
 
@@ -221,7 +221,7 @@ class Pinning:
     # Group with slots on several devices → device → number of slots. The slots of any other group
     # are on the device of its name.
     spread: dict[str, dict[str, int]]
-    # TaskManager → managed memory in MB for its slots, where it is known.
+    # TaskManager → managed memory in MB for its slots, if known.
     managed: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -67,7 +67,7 @@ class Verification:
         }
 
     def report(self) -> Report:
-        """A table of all operators, and what is wrong."""
+        """Table of all operators, and the differences."""
         rows = [
             (
                 check.operator,

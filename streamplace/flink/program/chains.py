@@ -22,7 +22,7 @@ FUSED = " -> "
 BESIDE = ", "
 """Separator of the branches of a chain, which are in brackets: ``a -> (b, c -> d)``."""
 LINE_END = "<br/>"
-"""End of each line of what Flink's plan shows of a task."""
+"""End of each line of a task's description in Flink's plan."""
 _INDEX = re.compile(r"^\[vertex-\d+\]")
 """Prefix of task names that ``pipeline.vertex-name-include-index-prefix`` adds."""
 _BRANCH = re.compile(r"^(?::  |   )*(?::- |\+- )")
@@ -57,7 +57,7 @@ class _Operator:
 
 
 def operators_of(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[TaskOperators]:
-    """Operators of each task of a job; the nodes are those of its plan."""
+    """Operators of each task of a job; ``nodes`` are the nodes of its plan."""
     plan = {node["id"]: html.unescape(node.get("description", "")) for node in nodes}
     tasks = [_fused(i, v["name"], plan.get(v["id"], "")) for i, v in enumerate(vertices)]
     namesakes: dict[str, list[_Operator]] = {}
@@ -140,7 +140,7 @@ def operators_in(task: str) -> list[str]:
 
 
 def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
-    """Position of each opening bracket → that of its closing one, and the brackets with a list."""
+    """Opening bracket → closing bracket, by position, and the brackets with a list."""
     opened: list[int] = []
     partner: dict[int, int] = {}
     lists = set()

@@ -1,4 +1,4 @@
-"""Programs of jobs: jars, arguments and settings; those that were submitted here are stored.
+"""Programs of jobs: jars, arguments and settings; submitted ones are stored.
 
 Flink's REST interface reports neither the jar of a running job nor the class and the arguments that
 it was started with (docs/how-to/flink-moves.md). So every program that streamplace submits is
@@ -72,7 +72,7 @@ class Program:
         return replace(self, settings={**settings, **self.settings})
 
     def flink_settings(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Return all settings of a submission: those of the job, further ones, and its classpaths.
+        """Return all settings of a submission: the job's, further ones, and the classpaths.
 
         >>> Program(Path("job.jar"), classpaths=["file:///a.jar"]).flink_settings({"a": "b"})
         {'a': 'b', 'pipeline.classpaths': 'file:///a.jar'}

@@ -78,7 +78,7 @@ class LayoutOption:
     carries: RateInterval  # tuples/s: measured, or else predicted
     measured: float | None = None  # tuples/s that were measured there; None if none were
     counts_all_cpu: bool = True  # whether the prediction rests on all CPU of the job
-    is_known: bool = True  # whether the model that predicts it agrees with what was measured
+    is_known: bool = True  # whether the model that predicts it agrees with the measurements
     moves: int = 0  # number of subtasks that are elsewhere now
     order: int = 0  # position among layouts of equal predictions
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
@@ -128,7 +128,7 @@ class JobModel:
     sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
     limit: str = ""  # the resource that limits the present layout first
     # Rate that the sources sustain, as a multiple of their rate while they drain a backlog: below 1
-    # if some of their subtasks fall behind meanwhile.
+    # if some of their subtasks fall behind.
     lasting: float = 1.0
 
 
@@ -141,7 +141,7 @@ class PastMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoundObservation:
-    """What a round has found out."""
+    """Findings of a round."""
 
     sample: JobSample
     hour: time  # time of day
@@ -174,7 +174,7 @@ class TriedLayout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """What a watch carries from one round to the next."""
+    """State of a watch between two rounds."""
 
     sample: JobSample | None = None  # the last one
     watched: float = 0.0  # seconds that the watch has lasted
@@ -336,7 +336,7 @@ def _with_news(state: WatchState, observation: RoundObservation) -> WatchState:
 
 
 def _with_sample(state: WatchState, sample: JobSample, lag: float) -> tuple[WatchState, WatchRound]:
-    """State after another sample, and what that shows compared with the last one."""
+    """State after another sample, and its comparison with the last one."""
     before = state.sample
     watched = state.watched + (0.0 if before is None else sample.at - before.at)
     facts = compared(before, sample, watched, lag)
@@ -353,7 +353,7 @@ def _with_sample(state: WatchState, sample: JobSample, lag: float) -> tuple[Watc
 
 
 def compared(before: JobSample | None, now: JobSample, watched: float, late: float) -> WatchRound:
-    """Compare a sample with the one before it: what arrives, and whether the job lags.
+    """Compare a sample with the one before it: arriving tuples, and lag of the job.
 
     The rate in between is taken as the mean of both. A job whose sources report their lag falls
     behind if the lag grows, whatever their back-pressure says, or if its tuples are more than
@@ -402,7 +402,7 @@ def _recent(tried: Sequence[TriedLayout], now: float) -> tuple[TriedLayout, ...]
 
 
 def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[TriedLayout, ...]:
-    """Remember a trial in place of earlier ones of its layout, with what these carried.
+    """Remember a trial in place of earlier ones of its layout, with their rates.
 
     A job that keeps up at a lower rate does not show that the layout carries no more.
     """
@@ -452,7 +452,7 @@ def _options(
 def known_options(
     here: LayoutOption, others: Sequence[LayoutOption], trials: Sequence[Trial]
 ) -> tuple[LayoutOption, list[LayoutOption]]:
-    """Present layout and the others with their measured rates, without those that failed.
+    """Present layout and the others with their measured rates, without failed ones.
 
     ``trials``: layouts in which the job has run, each once; some may have no prediction.
     """
@@ -515,7 +515,7 @@ def choose(
 ) -> WatchChoice:
     """Decide where a job should run.
 
-    ``here``, ``others``: the present layout, and those that the job may have.
+    ``here``, ``others``: the present layout, and the possible ones.
     ``machines``: number of TaskManagers that the policy chooses.
     ``is_trial``: whether this is the first measurement after a move.
     """
@@ -575,9 +575,9 @@ def _fewer(
 
 
 def wanted_rate(facts: WatchRound) -> float:
-    """Tuples/s that a layout should carry: those that arrive, with an allowance for hidden ones.
+    """Tuples/s that a layout should carry: the arriving ones, with an allowance for hidden ones.
 
-    Of a job that is late, also those that wait, in the time in which it should catch up.
+    For a late job also the backlog, divided by the time in which it should catch up.
     """
     is_hidden = facts.is_limited and not facts.is_known
     held = max(0.0, facts.arriving - facts.kept) if is_hidden else 0.0
@@ -640,7 +640,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """Conditions under which nothing is moved, whatever would pay."""
+    """Conditions under which nothing is moved."""
 
     # Shortest time from the beginning of a move to the next, and for which a job is watched before
     # it is moved to fewer TaskManagers. It doubles with each consecutive move that was in vain.
@@ -718,9 +718,9 @@ class RateJudge:
 
     @property
     def remembered(self) -> int:
-        """Number of rounds that are remembered, those of a day and an hour.
+        """Number of rounds that are remembered, of a day and an hour.
 
-        Forecasts compare the last hour with that of the day before, also in a new policy.
+        Forecasts compare the last hour with the same hour of the day before, also in a new policy.
         """
         return math.ceil((DAY_SECONDS + HOUR) / self.seconds)
 

@@ -37,7 +37,7 @@ class JobModeller:
     improver: JobImprover
     at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
     budget: Budget = USUAL_BUDGET  # budget of each search
-    _notes: set[str] = field(default_factory=set, init=False)  # those that were printed
+    _notes: set[str] = field(default_factory=set, init=False)  # printed notes
     # Operator → what its subtasks took in all layouts that were measured, averaged by rate, so that
     # a watch of weeks does not keep every window.
     _observed: dict[str, Sequence[Observation]] = field(default_factory=dict, init=False)
@@ -79,7 +79,7 @@ class JobModeller:
         )
 
     def _note(self, note: str) -> None:
-        """Print a note once; those that differ in numbers alone are the same."""
+        """Print a note once; notes that differ only in numbers are the same."""
         if (words := _NUMBER.sub("", note)) not in self._notes:
             self.improver.tell(note)
             self._notes.add(words)

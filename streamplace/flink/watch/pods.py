@@ -68,14 +68,14 @@ def numbered(layout: Layout) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class PodModeller:
-    """Measures a job, and predicts what it carries on other numbers of pods."""
+    """Measures a job, and predicts its rate on other numbers of pods."""
 
     engine: FlinkEngine
     seconds: float  # length of a window of measurement
     most: int  # pods
 
     def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
-        """Measure the job, as `JobModeller` does; its layouts are those of equal pods."""
+        """Measure the job, as `JobModeller` does; its layouts are equal pods."""
         rest, own = self.engine.rest, self.engine.job()
         deployment = self.engine.deployment(own)
         measured = self.engine.measure(own, self.seconds)
@@ -115,7 +115,7 @@ class PodModeller:
 
 
 def only_pod(cluster: Cluster) -> Offer:
-    """The pod of which there are several; raise FlinkError if they differ, as on unequal nodes."""
+    """The pod, if all are equal; raise FlinkError if they differ, as on unequal nodes."""
     cpu = cluster.devices.mips * cluster.devices.cores
     if cpu.max() > (1 + CLEAR_GAIN) * cpu.min():
         raise FlinkError(
@@ -148,7 +148,7 @@ class PodMover:
     resume_by: str
 
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
-        """Change the number of pods to that of the chosen layout; return the job.
+        """Change the number of pods to the chosen one; return the job.
 
         Others may have changed since the watch began what it rests on: raises FlinkError then.
         """

@@ -72,7 +72,7 @@ class Watch:
     moved: Callable[[str, Layout], None]
     patience: float  # seconds within which a lost TaskManager may return
     job: str = field(default="", init=False)
-    layout: Layout = field(default_factory=Layout, init=False)  # where it is placed
+    layout: Layout = field(default_factory=Layout, init=False)  # its placement
     # Since when it has failed or lacked TaskManagers.
     _troubled_since: float | None = field(default=None, init=False)
     _has_lost: bool = field(default=False, init=False)  # a TaskManager since it ran last
