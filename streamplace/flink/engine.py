@@ -63,7 +63,7 @@ class FlinkEngine:
     patience: float = PATIENCE_SECONDS
 
     def job(self, given: str | None = None) -> str:
-        """Id of the given job, else of the only one that has not ended."""
+        """Job ID: given, or the only active one, or the resource's."""
         return only_job(self.rest, given)
 
     def deployment(self, job: str) -> JobDeployment:
@@ -113,7 +113,7 @@ class FlinkEngine:
         return profile, measured_graph(profile, parsed_mips(self.mips))
 
     def _machines_of(self, profile: JobProfile, graph: StreamGraph) -> MeasuredCluster:
-        """TaskManagers as a profiled job has them, beside others; doubts are added to its own."""
+        """TaskManagers as a profiled job sees them; adds doubts on them to the profile."""
         present = profile.present
         measured = measured_cluster(
             self.rest,

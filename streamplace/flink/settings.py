@@ -69,7 +69,7 @@ PATIENCE: float = file_key(
 )
 
 
-class OfFlink(VerbSettings):
+class FlinkSettings(VerbSettings):
     """Address of Flink's REST interface, and access to it."""
 
     rest: str = option(
@@ -103,13 +103,13 @@ class OfFlink(VerbSettings):
         return Rest(self.rest, access=Access(self.cacert, self.cert, self.key, text, file))
 
 
-class OfJob(OfFlink):
+class JobSettings(FlinkSettings):
     """A job of the cluster."""
 
     job: str | None = option("--job ID", "Id of the job, where several run.")
 
 
-class OfPlacement(VerbSettings):
+class PlacementSettings(VerbSettings):
     """A placement of the job."""
 
     placement: Path | None = option(
@@ -117,7 +117,7 @@ class OfPlacement(VerbSettings):
     )
 
 
-class OfProgram(OfFlink):
+class ProgramSettings(FlinkSettings):
     """Options of a submission besides the jar and its arguments."""
 
     entry_class: str | None = option(
@@ -141,7 +141,7 @@ class OfProgram(OfFlink):
         from streamplace.model.units import size_bytes
 
         if jar is None:
-            if arguments or get_annotations(OfProgram).keys() & self.inputs.keys():
+            if arguments or get_annotations(ProgramSettings).keys() & self.inputs.keys():
                 raise SettingError(
                     "what a job is submitted with is given together with its jar; name JAR, too, "
                     "or drop the other options of the submission"
@@ -162,7 +162,7 @@ class OfProgram(OfFlink):
         return program
 
 
-class OfMachines(OfFlink):
+class MachineSettings(FlinkSettings):
     """Properties of TaskManagers that Flink does not measure."""
 
     mips: QuantityText = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
@@ -180,7 +180,7 @@ class OfMachines(OfFlink):
         )
 
 
-class OfMoves(OfPlacement, OfProgram, OfMachines):
+class JobMoveSettings(PlacementSettings, ProgramSettings, MachineSettings):
     """Where a job may run, and how it is saved and started again."""
 
     cluster: ClusterFile = option(
@@ -211,7 +211,7 @@ class OfMoves(OfPlacement, OfProgram, OfMachines):
         return replace(super().engine(tell), moves=self.moves())
 
 
-class FlinkMoveSettings(OfMoves, OfJob):
+class FlinkMoveSettings(JobMoveSettings, JobSettings):
     """How a job is measured, tried elsewhere and moved."""
 
     rate: Rate | None = option(
@@ -266,7 +266,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
         return replace(super().engine(tell), patience=self.patience)
 
 
-class FlinkWatchSettings(OfMoves, OfJob):
+class FlinkWatchSettings(JobMoveSettings, JobSettings):
     """How a job is kept on TaskManagers that carry its rate."""
 
     apply: bool = option(
@@ -329,7 +329,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         return RateJudge(POLICIES[self.policy], self.every, terms)
 
 
-class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
+class FlinkAdviseSettings(ProgramSettings, MachineSettings, JobSettings):
     """How a job is measured, and which machines are planned for it."""
 
     rate: QuantityText | None = option(
@@ -368,7 +368,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
         return replace(super().engine(tell), patience=self.patience)
 
 
-class AsPlaced(OfPlacement):
+class PlacedSettings(PlacementSettings):
     """A placement, which is needed."""
 
     def placed(self) -> Path:
@@ -378,7 +378,7 @@ class AsPlaced(OfPlacement):
         return self.placement
 
 
-class FlinkApplySettings(AsPlaced, OfProgram):
+class FlinkApplySettings(PlacedSettings, ProgramSettings):
     """How a job is submitted with a placement."""
 
     savepoint: str | None = option(
@@ -393,11 +393,11 @@ class FlinkApplySettings(AsPlaced, OfProgram):
         self.need("savepoint", "allow_non_restored")
 
 
-class FlinkVerifySettings(AsPlaced, OfJob):
+class FlinkVerifySettings(PlacedSettings, JobSettings):
     """A job, and where it should run."""
 
 
-class FlinkCancelSettings(OfJob):
+class FlinkCancelSettings(JobSettings):
     """How a job is ended."""
 
     savepoint: str | None = option(
@@ -406,7 +406,7 @@ class FlinkCancelSettings(OfJob):
     drop_state: bool = option("--drop-state", "End the job even though its state is lost.")
 
 
-class FlinkClusterSettings(OfMachines, OfJob):
+class FlinkClusterSettings(MachineSettings, JobSettings):
     """How TaskManagers are measured."""
 
     beside: Texts = option(
@@ -418,7 +418,7 @@ class FlinkClusterSettings(OfMachines, OfJob):
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
 
 
-class FlinkProfileSettings(OfJob):
+class FlinkProfileSettings(JobSettings):
     """How a job is measured."""
 
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)

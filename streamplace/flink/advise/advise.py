@@ -318,7 +318,7 @@ class MeasuredJob(NamedTuple):
     id: str
     profile: JobProfile
     graph: StreamGraph
-    cluster: MeasuredCluster  # as the job has the TaskManagers, beside others
+    cluster: MeasuredCluster  # TaskManagers as the job sees them, beside other jobs
     # The same TaskManagers alone. Those that share a machine count with equal parts of it, as those
     # that are bought.
     alone: MeasuredCluster
@@ -428,7 +428,7 @@ def _at_measured_costs(graph: StreamGraph, rates: JobRates) -> tuple[StreamGraph
 
 
 def _carried(rates: JobRates, plan: PlanResult, profile: JobProfile) -> RateInterval:
-    """Tuples/s that the job carries where it runs: measured if it is held back, else predicted."""
+    """Tuples/s that the job carries now: measured if it is held back, otherwise predicted."""
     rate = rates.of(rates.present)
     if profile.flow.is_limited or plan.errors is None or not math.isfinite(rate):
         return RateInterval(rate, rate, rate)

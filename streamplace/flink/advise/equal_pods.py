@@ -50,7 +50,7 @@ SLOTS_SETTING = "taskmanager.numberOfTaskSlots"
 PATCH = "patch.yaml"
 """File of the patch in the folder of a plan."""
 MORE_PODS = 2
-"""Pods that are tried, as a multiple of the fewest that the bound allows, and of as many more."""
+"""Factor of the range of tried numbers of pods, above the fewest that the bound allows."""
 MIB = 2**20
 
 
@@ -213,7 +213,7 @@ class JobOnOffer:
         return {name: n for name, n in numbers.items() if n != self.job.parallelism}
 
     def deployed(self, parallel: int) -> StreamGraph:
-        """Graph whose operators have a parallelism, but for those whose program sets another."""
+        """Graph with a parallelism, except for operators whose program sets another."""
         operators, numbers = self.graph.operators, np.array(self._numbers(parallel), np.int32)
         constant = constant_of(operators, numbers)
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
@@ -224,12 +224,12 @@ class JobOnOffer:
         return [fixed.get(name, parallel) for name in self.graph.operators.name]
 
     def slots_needed(self, parallel: int) -> int:
-        """Slots in which the job runs with a parallelism: each slot sharing group has its own."""
+        """Slots that the job needs with a parallelism: each slot sharing group has its own."""
         groups = self.graph.operators.slot_sharing_group
         return sum(slots_by_group(groups, self._numbers(parallel)).values())
 
     def parallelism_in(self, slots: int) -> int:
-        """Largest parallelism for which slots suffice; 0 if they do for none."""
+        """Largest parallelism that fits into slots; 0 if none does."""
         return next((n for n in range(slots, 0, -1) if self.slots_needed(n) <= slots), 0)
 
     def on(self, pods: EqualPods) -> tuple[float, list[Layout]]:

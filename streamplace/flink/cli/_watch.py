@@ -141,7 +141,7 @@ def _watch_pods(
     job = engine.job(settings.job)
     deployment, name = watchable(engine.rest, job), str(engine.rest.job(job)["name"])
     log = WatchLog.claimed(Store.usual(), resource.title, name, say)
-    if is_interrupted and not log.is_starting:  # else it is finished first
+    if is_interrupted and not log.is_starting:  # otherwise it is finished first
         refuse_unfinished(owner)
     most = settings.at_most or MORE * deployment.task_managers
     mover = None

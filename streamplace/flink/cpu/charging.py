@@ -154,8 +154,8 @@ class JavaThread(NamedTuple):
     name: str
     cpu: float  # seconds of CPU time
     moment: float  # time of the sample
-    delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
-    wakes: float = math.nan  # number of times that it went to sleep; NaN if unknown
+    delay: float = math.nan  # seconds for which it waited for a core; NaN if unknown
+    wakes: float = math.nan  # number of sleeps; NaN if unknown
 
 
 class DumpCounts(NamedTuple):
@@ -197,10 +197,10 @@ class RunningSubtask(NamedTuple):
     device: str
     thread: str  # name of its thread
     busy: float  # its busy time in milliseconds; NaN if Flink does not report it
-    # Numbers of tuples that it has read and sent; NaN if Flink does not report them.
+    # Numbers of read and sent tuples; NaN if Flink does not report them.
     read: float = math.nan
     wrote: float = math.nan
-    # Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
+    # Milliseconds without input, and of back-pressure; NaN if not reported.
     idle: float = math.nan
     blocked: float = math.nan
     has_ended: bool = False  # whether it has read all of its input
@@ -355,7 +355,7 @@ def estimated_loads(
 
 
 def _seen(hits: Mapping[T, int], busy: Mapping[T, float], counts: DumpCounts) -> dict[T, float]:
-    """Number of dumps in which subtasks are on a core, as it is expected: see the top of this file.
+    """Expected number of dumps with subtasks on a core: see the top of this file.
 
     ``busy``: their busy time in ms, positive.
     """

@@ -44,7 +44,7 @@ class CpuPool(NamedTuple):
 class CpuShare(NamedTuple):
     """Part of a TaskManager in its pool."""
 
-    limit: float  # cores that it counts with
+    limit: float  # cores that the model assigns to it
     # The CPU that it shares with other TaskManagers; None if it has a pool for itself.
     pool: CpuPool | None = None
     used: float = 0.0  # cores that it uses, including subtasks that share them
@@ -113,7 +113,7 @@ def cpu_pool(process: int) -> CpuPool:
 
 
 def throttled_seconds(process: int) -> float:
-    """Time for which the quota of a process has stopped it; 0 without one."""
+    """Seconds for which its quota has stopped a process; 0 without a quota."""
     with suppress(OSError, ValueError, KeyError):
         rows = (Path(cpu_pool(process).name) / "cpu.stat").read_text().splitlines()
         stat = dict(row.split() for row in rows)
@@ -128,11 +128,11 @@ def cpu_shares(
     used: Mapping[str, float] | None,
     reported: Mapping[str, CpuPool] = MappingProxyType({}),
 ) -> dict[str, CpuShare]:
-    """Part of every TaskManager in the CPU that it shares with others.
+    """Share of every TaskManager in its CPU pool.
 
     TaskManagers with pools of their own also have parts of the machine, which nobody else gets.
 
-    ``processes``: those on this machine.
+    ``processes``: TaskManager → its process on this machine.
     ``used``: TaskManager → cores that it uses now; None if that is not measured.
     ``reported``: pools of TaskManagers on other machines.
     """

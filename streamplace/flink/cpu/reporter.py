@@ -101,7 +101,7 @@ def _count(pinned: str) -> float:
 
 @dataclass(slots=True)
 class Reporters:
-    """Reporters of a cluster, as far as there are any."""
+    """Reporters of a cluster, if there are any."""
 
     rest: Rest
     faults: dict[str, str] = field(default_factory=dict)  # TaskManager → why its report is not used

@@ -123,15 +123,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A layout that a job may have, and the rate that it should carry."""
+    """A possible layout of a job, and its predicted rate."""
 
     name: str
     layout: Layout  # by operators; of Flink's possible layouts, the best one
     predicted: RateInterval  # tuples/s, however few are offered, with the errors of predictions
     kept: float = 0.0  # tuples/s of them that do not depend on the layout
-    line: str = ""  # line of configuration by which Flink produces it, or one that carries as much
+    line: str = ""  # line of configuration by which Flink produces it, or an equally good one
     can_be_pinned: bool = True  # whether the cluster can run the job in this layout
-    mode: str = ""  # Flink's mode in which it is one of the possible layouts
+    mode: str = ""  # Flink's mode with this layout among the possible ones
     by_flink: RateInterval | None = None  # tuples/s if Flink chooses one of its possible layouts
 
     @property
@@ -187,7 +187,7 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
 def _of_mode(question: Question, mode: str, possible: Sequence[Layout]) -> Candidate:
     """The best of the layouts that Flink may choose, which is the one to pin.
 
-    The line of configuration is given only if the others carry about as much.
+    The line of configuration is set only if the other layouts carry about as much.
     """
     name, rate = f"Flink's {mode}", question.rates.of
     best = max(possible, key=rate)

@@ -45,7 +45,7 @@ class SubtaskTime(NamedTuple):
     busy: float = 0.0
     blocked: float = 0.0  # back-pressured
     cpu: float = 0.0  # of its thread
-    delay: float = 0.0  # for which its thread could run and waited for a core; 0 if unknown
+    delay: float = 0.0  # seconds for which its thread waited for a core; 0 if unknown
 
 
 class ManagerTime(NamedTuple):
@@ -55,7 +55,7 @@ class ManagerTime(NamedTuple):
     limit: float
     garbage: float = 0.0
     beside: float = 0.0  # that other jobs use in it
-    throttled: float = 0.0  # part of the time for which its quota has stopped it
+    throttled: float = 0.0  # share of the time for which its quota has stopped it
     is_full: bool = False  # whether its cores, also if shared, have no CPU left
 
 
@@ -66,7 +66,9 @@ class HotJob(NamedTuple):
     managers: Mapping[str, ManagerTime]
     rate: float  # tuples/s of its sources
     shares: Mapping[str, Sequence[float]]  # of subtasks in the tuples of operators, where uneven
-    waits: Mapping[str, float]  # operator that waits for something else than CPU → tuples/s at most
+    waits: Mapping[
+        str, float
+    ]  # operator that waits for something other than CPU → maximum of tuples/s
     sources: frozenset[str] = frozenset()  # and operators that read their splits
     readers: Mapping[str, Sequence[str]] = MappingProxyType({})  # operator → operators that read it
     gain: RateInterval | None = None  # tuples/s of the best predicted layout
@@ -120,7 +122,7 @@ ROWS = (
     ),
     CauseRow(
         "look-ups",
-        lambda p: p.most is not None and not p.is_full,  # else it may wait for CPU
+        lambda p: p.most is not None and not p.is_full,  # otherwise it may wait for CPU
         "a subtask reads at most {0.most:.3g} tuples/s, with {0.subtask.cpu:.0%} of a core",
         "more subtasks, asynchronous requests, or a cache; no other machines",
     ),

@@ -68,26 +68,26 @@ NINE_OF_TEN = NormalDist().inv_cdf(0.95)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A layout in which a job has run, and the rate that its sources sustained there."""
+    """A layout in which a job has run, and the sustained rate of its sources there."""
 
     name: str
     layout: Layout  # by operators, fused ones one by one
     rate: float = 0.0  # tuples/s; 0 if it was not measured
     is_limited: bool = False  # whether a source was held back, so that the rate is the capacity
-    interruption: float | None = None  # seconds for which the move to it stopped the job
-    back: float = 0.0  # seconds for which the move back to it, after further trials, did
+    interruption: float | None = None  # interruption by the move to it, in seconds
+    back: float = 0.0  # interruption by the return to it after further trials, in seconds
     line: str = ""  # line of configuration with which Flink reaches about this rate without pins
     failure: str = ""  # why the job did not run there
     # Before it was tried; of the layout before, only if the job keeps up.
     predicted: RateInterval | None = None
     is_pinned: bool = True  # whether Flink itself would not place the job so
     repeats: tuple[float, ...] = ()  # tuples/s that were measured there earlier, in order
-    # Seconds for which its move was expected to interrupt the job.
+    # Expected interruption by the move to it, in seconds.
     expected_interruption: float | None = None
 
     @classmethod
     def present(cls, question: Question) -> "Trial":
-        """The layout in which a job was measured, and the rate that it sustains there."""
+        """The measured layout of a job, and its sustained rate there."""
         measured, rates = question.measured, question.rates
         predicted = None  # a job that keeps up may carry more there, as elsewhere
         if not measured.flow.is_limited:
@@ -103,7 +103,7 @@ class Trial:
 
     @property
     def stopped(self) -> float:
-        """Seconds for which the moves to it stopped the job; 0 if unknown."""
+        """Interruption by the moves to it, in seconds; 0 if unknown."""
         return (self.interruption or 0.0) + self.back
 
     @property
@@ -149,10 +149,12 @@ class Proposal:
     question: Question  # its last measurement
     candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
     interruptions: Interruptions  # from which those by moves are predicted
-    trials: tuple[Trial, ...]  # layouts in which it has run, in order
+    trials: tuple[Trial, ...]  # layouts that it has run in, in order
     where: Trial  # its present layout
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
-    savepoint: str | None = None  # from which the job was started; None if it was not moved
+    savepoint: str | None = (
+        None  # savepoint that the job was started from; None if it was not moved
+    )
 
     @property
     def measured(self) -> Measurement:
@@ -251,12 +253,12 @@ class Proposal:
 
     @property
     def interruption(self) -> Interruption:
-        """Seconds for which the next trial is expected to stop the job."""
+        """Expected interruption by the next trial."""
         target = self.target
         return self.interruption_to(self.where.layout if target is None else target.layout)
 
     def interruption_to(self, layout: Layout) -> Interruption:
-        """Seconds for which a move to a layout is expected to stop the job.
+        """Expected interruption by a move to a layout.
 
         It takes longest on TaskManagers that have not run the job yet, and less with every move.
         """
@@ -363,7 +365,7 @@ class Proposal:
 
     @property
     def stopped(self) -> float | None:
-        """Seconds for which the job was stopped in all; None if it was not moved, or unknown."""
+        """Seconds of all interruptions; None if it was not moved, or if they are unknown."""
         times = [trial.stopped for trial in self.trials if trial.stopped]
         return sum(times) if times else None
 
@@ -406,7 +408,7 @@ def gained_seconds(times: float, spread: float, worst: float, there: float, back
     ``times``: predicted rate as a multiple of the best measured one.
     ``spread``: half the width of its interval, by logarithms.
     ``worst``: largest error of a prediction of the job beyond its interval, by logarithms.
-    ``there``, ``back``: seconds for which the move there and the way back stop the job.
+    ``there``, ``back``: seconds of interruption by the move there and by the return.
     """
     sigma = max(NOISE, hypot(RATIO_ERROR * spread, worst) / NINE_OF_TEN)
     off, normal = log(times / (1 + NOISE)) / sigma, NormalDist()
@@ -421,12 +423,12 @@ class JobImprover:
     engine: FlinkEngine
     # Carries out moves. None if the program is unknown, so that only a proposal can be made.
     move: FlinkMove | None
-    seconds: float = 5.0  # length of each window in which it is measured
+    seconds: float = 5.0  # length of each window of measurement
     rate: float | None = None  # tuples/s that all sources are offered together, as in `Question`
     cluster: Cluster | None = None  # the devices, if known; otherwise they are measured
     tell: Callable[[str], None] = field(default=lambda _: None)
     tries: int = TRIES  # most layouts that are tried
-    most_interruption: float = inf  # most seconds for which the job may be stopped in all
+    most_interruption: float = inf  # maximum sum of all interruptions, in seconds
     # Whether the user agrees to the next trial.
     agrees: Callable[[str], bool] = field(default=lambda _: True)
     # Finds layouts, and predicts them.
@@ -547,7 +549,7 @@ class JobImprover:
         return replace(now.with_where(there, trial), savepoint=moved.savepoint)
 
     def _measured_there(self, proposal: Proposal, job: str) -> tuple[Proposal, float]:
-        """Measure a job that was moved, and the seconds for which it warmed up."""
+        """Measure a moved job, and the seconds of its warm-up."""
         with SentReadings(self.engine.rest, job) as sent:
             self._await_running(job)
             now = self.propose(job, proposal.measured.observed, proposal.trials)

@@ -190,8 +190,8 @@ class JobRates:
     """Predicts the rates of a job's layouts."""
 
     measured: Measurement
-    present: Layout  # in which it was measured, by tasks
-    rate: float | None = None  # of all sources together; all that matters is whether one is given
+    present: Layout  # measured layout, by tasks
+    rate: float | None = None  # of all sources together; only its presence matters
 
     @property
     def is_open(self) -> bool:

@@ -48,7 +48,7 @@ def known_modes(rest: Rest) -> tuple[str, ...]:
 
 
 def mode_line(mode: str) -> str:
-    """Line of Flink's configuration by which it has a mode."""
+    """Line of Flink's configuration for a mode."""
     return f"{MODE_SETTING}: {mode}"
 
 
@@ -87,7 +87,7 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: str) -> list[Lay
 
 
 def local_bundles(graph: StreamGraph) -> list[Bundle]:
-    """Bundles in which a subtask joins one that it reads from, if the bundle lacks its operator."""
+    """Bundles in which a subtask joins one of its inputs, if the bundle lacks its operator."""
     bundles: list[Bundle] = []
     groups, streams = graph.operators.slot_sharing_group, graph.streams
     pairwise = np.isin(streams.distribution(), (FORWARD, RESCALED)).tolist()

@@ -42,13 +42,13 @@ from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
 ALL = ""
-"""Key that stands for every TaskManager in the given speeds."""
+"""Key for every TaskManager in the given speeds."""
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
 """Setting of the cores of a TaskManager on Kubernetes, and its older name."""
 POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
-"""Setting of the cores that it may use at most, as a multiple of these."""
+"""Setting of the maximum of its cores, as a multiple of the requested ones."""
 CONTRADICTED = 1.05
 """Load above which an assumed network must be faster; a full one may be measured as slightly more.
 """
@@ -94,7 +94,7 @@ class MeasuredCluster:
     # Core seconds per second that Java uses in each besides its tasks; None if not measured.
     java: float | None = None
     # Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
-    # TaskManagers whose cards are known are limited by these alone.
+    # TaskManagers with known cards are limited only by them.
     is_bandwidth_assumed: bool = False
     # Sentences on devices whose CPU is assumed.
     notes: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ def measured_cluster(
     ``java``: core seconds per second that Java uses in each besides its tasks; None if not
     measured.
     ``sending``: cost of remote tuples; None if not measured, and it is then assumed.
-    ``beside``: device → core seconds per second of jobs that are not moved.
+    ``beside``: device → cores used by jobs that stay.
     ``used``: device → cores in use; None if not measured.
     """
     managers = rest.task_managers()

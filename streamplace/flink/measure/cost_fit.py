@@ -90,7 +90,7 @@ class Observation(NamedTuple):
 
     @property
     def wakes_without_tuples(self) -> float:
-        """Wake-ups per second after it has waited for something else than a tuple."""
+        """Wake-ups per second after waits for something other than a tuple."""
         batched = 1 - self.wakes / max(self.tuples, self.wakes, 1.0)
         return self.wakes * batched * (1 - self.held_back)
 

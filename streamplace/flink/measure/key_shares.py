@@ -17,7 +17,7 @@ from streamplace.model.arrays import Floats
 from streamplace.model.key_groups import subtask_parts
 
 MIN_TUPLES = 1000.0
-"""Minimum number of tuples of an operator from which its shares are known."""
+"""Minimum number of tuples of an operator with known shares."""
 SKEWED = 0.05
 """Minimum difference between a subtask's share and the expected one, relative to it."""
 SHARE_ERRORS = 4.0
@@ -67,7 +67,7 @@ def key_shares(
 
 
 def _surplus(read: Floats, parts: Floats) -> Floats:
-    """Tuples by which each subtask differs clearly from its expected share; else 0."""
+    """Tuples by which each subtask clearly exceeds or misses its expected share; otherwise 0."""
     if not read.sum() >= MIN_TUPLES:  # NaN is not, either
         return np.zeros(len(read))
     expected = read.sum() * parts

@@ -136,7 +136,7 @@ class WaitingLimit(NamedTuple):
     """Limit of an operator that waits for something other than CPU."""
 
     rate: float  # tuples/s that a subtask reads at most
-    part: float  # part of its busy time in which it waits
+    part: float  # waiting share of its busy time
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class JobProfile:
     # Sentences on missing measurements, in one list for all copies. Those on the cluster are added
     # after the graph, whose attribute ``unmeasured`` lacks them; `Measurement.notes` has all.
     doubts: list[str] = field(default_factory=list)
-    # Windows in which the job was measured, including this profile; empty if it is the only one.
+    # Windows of measurement, including this profile's; empty if it is the only one.
     windows: Sequence[LoadWindow] = ()
     drift: float = 0.0  # relative change of its CPU per tuple that may follow; 0 if it is steady
     # Shares of the subtasks in the tuples of operators where they are uneven.
@@ -167,11 +167,11 @@ class JobProfile:
     observations: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     # The same by operator, of layouts that were measured before.
     earlier: Observed = field(default_factory=dict)
-    # Tasks that are limited by waiting, as far as is known.
+    # Tasks that are known to be limited by waiting.
     waiting: Mapping[str, WaitingLimit] = field(default_factory=dict)
     # Task → its subtasks, with the increase of their counters, and their CPU.
     subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]] = field(default_factory=dict)
-    # TaskManager → part of the time for which its quota has stopped it, where that is known.
+    # TaskManager → share of the time for which its quota has stopped it, if known.
     throttled: Mapping[str, float] = field(default_factory=dict)
 
     @property

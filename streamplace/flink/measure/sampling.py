@@ -40,7 +40,7 @@ PENDING = ".pendingRecords"
 Reading = tuple[float, Mapping[str, float]]
 """Time in s, and values of counters at that time."""
 MAX_OPERATOR_NAME = 80
-"""Length to which Flink cuts the names of operators in the names of their metrics."""
+"""Maximum length of operator names in the names of Flink's metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class Activity:
     readings: Sequence[
         Reading
     ] = ()  # times at which the metrics had just changed, with their values
-    reporting: int = 0  # number of subtasks whose metrics Flink reports; 0 if that is unknown
+    reporting: int = 0  # number of subtasks with metrics; 0 if unknown
 
     @property
     def records_in(self) -> float:
-        """Tuples/s that it read."""
+        """Tuples/s read."""
         return self.rates.get("numRecordsIn", 0.0)
 
     @property
     def records_out(self) -> float:
-        """Tuples/s that it sent to other vertices; a tuple to several of them counts once."""
+        """Tuples/s sent to other vertices; a tuple to several of them counts once."""
         return self.rates.get("numRecordsOut", 0.0)
 
     @property
@@ -304,7 +304,7 @@ def restarted(job: str) -> FlinkError:
 
 
 def _reporting(rows: Sequence[Metric]) -> int:
-    """Number of subtasks whose metrics were summed up; 0 if that is unknown."""
+    """Number of subtasks with metrics; 0 if unknown."""
     sums = ((as_number(row.get("sum")), as_number(row.get("avg"))) for row in rows)
     numbers = (total / mean for total, mean in sums if mean > 0)
     return max([0, *(round(number) for number in numbers if math.isfinite(number))])

@@ -76,7 +76,7 @@ _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
 class SubtaskFlow(NamedTuple):
     """A subtask of a source that reports its lag."""
 
-    rate: float  # tuples/s that it emits
+    rate: float  # emitted tuples/s
     arrived: float  # tuples that it has read so far, and that wait
     pending: tuple[float, float]  # tuples that waited for it at both ends of the measurement
     seconds: float = RATE_SECONDS  # duration of the measurement
@@ -116,13 +116,13 @@ class SourceFlow:
     why: str | None = None  # why more may arrive than is emitted
     pending: float | None = None  # tuples that wait; None unless all sources report them
     growth: float = 0.0  # growth of the lag, in tuples/s
-    back_pressured: float = 0.0  # share of the time for which it was; 0 if unknown
+    back_pressured: float = 0.0  # share of the time with back-pressure; 0 if unknown
     subtasks: Sequence[SubtaskFlow] = ()  # empty if they do not report their lag
-    partitions: int = 0  # partitions of Kafka that it reads; 0 if unknown, or if it reads others
+    partitions: int = 0  # number of its partitions of Kafka; 0 if unknown, or for other sources
 
     @property
     def held_back(self) -> frozenset[str]:
-        """Sources for which more may arrive than they emit."""
+        """Sources that may be offered more than they emit."""
         return frozenset(name for name, source in self.sources.items() if source.is_limited)
 
     @property
@@ -311,7 +311,7 @@ def lag_grows(activity: Activity, pending: str, rate: float) -> bool | None:
     and is never as small in the second half as in the first.
 
     ``pending``: metric of its unread records.
-    ``rate``: records/s that it reads.
+    ``rate``: read records/s.
     """
     growth, values, is_steady = activity.growth(pending), activity.values(pending), True
     if growth is None:

@@ -33,9 +33,9 @@ STEADY_SECONDS, MIN_WINDOWS = 20.0, 4
 STEADY = 0.05
 """Largest relative change over that time that does not matter."""
 MAX_CHANGE = 0.3
-"""Largest change by which a slope may be noise; a steady job does not vary by more."""
+"""Maximum change that a slope may show as noise; a steady job does not vary by more."""
 MAX_COMPILERS = 0.15
-"""Largest share of Java's compilers in the CPU of TaskManagers whose code hardly changes."""
+"""Maximum share of Java's compilers in the CPU of warm TaskManagers."""
 MIN_COMPILERS = 0.02
 """Compilers are ignored below this part of the CPU limit of TaskManagers.
 
@@ -59,7 +59,7 @@ def steady_profile(
         windows.add(seconds)
         profile = profile_of(windows)
         if not any(source.back_pressured for source in profile.flow.sources.values()):
-            profile.check_sources()  # else one that is held back may send in the next window
+            profile.check_sources()  # otherwise a held-back one may send in the next window
         loads.append(window_of(profile))
         last = _last(loads)
         waited = time.monotonic() - began

@@ -233,7 +233,7 @@ def remote_flows(
     activity: Mapping[str, Activity],
     devices: Mapping[str, Sequence[str]],
 ) -> dict[str, RemoteFlow]:
-    """TaskManager → tuples and bytes of a job that it exchanges with others.
+    """TaskManager → tuples and bytes of a job exchanged with other TaskManagers.
 
     ``devices``: task → TaskManager of each of its subtasks, in order.
     """

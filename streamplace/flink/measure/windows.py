@@ -52,7 +52,7 @@ class _Mark(NamedTuple):
     moment: float
     cluster: ClusterSnapshot
     reports: Mapping[str, CpuReport]  # TaskManager → report of its reporter
-    throttled: Mapping[str, float]  # TaskManager → seconds for which its quota has stopped it
+    throttled: Mapping[str, float]  # TaskManager → seconds of stops by its quota
     pending: Mapping[str, Sequence[float]]  # source → records that wait for each of its subtasks
     # Source of Kafka → subtask → its partitions with their offsets.
     offsets: Mapping[str, Mapping[int, Mapping[str, float]]]
@@ -70,11 +70,11 @@ class JobInterval:
     subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]]
     # Source → flow of each of its subtasks; only sources that report their backlog.
     flows: Mapping[str, Sequence[SubtaskFlow]] = field(default_factory=dict)
-    # Source → partitions of Kafka that it reads, as far as known.
+    # Source → its partitions of Kafka, if known.
     partitions: Mapping[str, int] = field(default_factory=dict)
-    # TaskManager → part of the time for which its quota has stopped it, where that is known.
+    # TaskManager → share of the time for which its quota has stopped it, if known.
     throttled: Mapping[str, float] = field(default_factory=dict)
-    # TaskManagers whose reported threads used another CPU than their process.
+    # TaskManagers with different CPU of their reported threads and of their process.
     unlike: Sequence[str] = ()
 
 

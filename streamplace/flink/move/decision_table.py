@@ -152,7 +152,7 @@ class TableRow(Generic[S]):
     """A row of a table: a step, and its conditions."""
 
     step: S
-    reason: str  # for readers of the table; commands print those of patches
+    reason: str  # for readers of the table; commands print the reasons of patches
     conditions: dict[str, tuple[object, ...]]
 
     def holds(self, observation: object) -> bool:

@@ -57,13 +57,13 @@ to 69 on 0.3 and 47 to 73 on 0.4; on a computer that was half as fast again, 23 
 and 53 while it was busy.
 """
 RECOVERED, MIN_INTERVAL = 0.9, 1.0
-"""Share of its rate from which a job counts as recovered, in intervals of so many seconds."""
+"""Share of its rate at which a job counts as recovered, and length of the intervals in seconds."""
 Sent = tuple[float, float]
 """Seconds since all of a job ran, and tuples that its sources have sent since they began."""
 
 
 class Interruption(NamedTuple):
-    """Interval of the seconds for which a move interrupts a job."""
+    """Interval of the interruption of a job by a move, in seconds."""
 
     low: float
     value: float
@@ -239,7 +239,7 @@ def _path(job: str, vertex: str) -> str:
 
 
 def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") -> dict[str, float]:
-    """Metrics of a task by name, combined over its subtasks, as far as Flink reports numbers."""
+    """Metrics of a task by name, combined over its subtasks, without values that are no numbers."""
     if not names:
         return {}
     query = ",".join(quote(name, safe="") for name in names)

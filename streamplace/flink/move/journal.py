@@ -153,7 +153,7 @@ def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:
 
 
 def last_path(journal: Journal) -> str | None:
-    """Path of the last complete state of a move: of a newer one on files, else from the journal.
+    """Path of the last complete state of a move: the newest file, or the journal's.
 
     Flink lists neither once its JobManager has forgotten the jobs. The jobs ran one after another,
     so the state of a later job is newer. Savepoints of the first job that are older than the move

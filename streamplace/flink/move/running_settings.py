@@ -73,7 +73,7 @@ _STRATEGIES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def running_settings(rest: Rest, job: str) -> Settings:
-    """Settings of a running job, as far as Flink reports them, or its tasks show them."""
+    """Settings of a running job, as Flink reports them or its tasks show them."""
     document = rest.job(job)
     execution = rest.get(job_path(job, "config"))["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))

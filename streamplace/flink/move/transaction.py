@@ -104,9 +104,9 @@ class FlinkMoved:
     """A job that was moved."""
 
     job: str  # id of the job that runs now
-    # Seconds for which it was stopped, until all of it runs again; None if unknown.
+    # Interruption in seconds, until all of it runs again; None if unknown.
     interruption: float | None
-    # Savepoint or checkpoint that it was started from; None if it did not move.
+    # Savepoint or checkpoint of its start; None if it did not move.
     savepoint: str | None
 
 
@@ -456,7 +456,7 @@ class Transaction:
             self.claim.journal = self.journal.model_copy(update=changes)
 
     def _failure(self, job: str) -> str:
-        """Cause of a job's failure, as far as Flink reports it."""
+        """Cause of a job's failure, if Flink reports it."""
         with suppress(FlinkError):
             return self.rest.failure(job)
         return "its cause is not known"
@@ -569,7 +569,7 @@ class Transaction:
         if isinstance(error, StillStarting):
             text += ". It is not stopped, and nothing else is started"
             advice = "to wait for it again and finish the move, perhaps with a longer timeout"
-        elif observation.outcome is not StepOutcome.FAILED:  # else its tasks take long to end
+        elif observation.outcome is not StepOutcome.FAILED:  # otherwise its tasks take long to end
             text += f". Whether job {journal.job} or its successor {journal.successor} runs is not "
             text += "known"
             advice = f"when Flink answers again, {advice}"
@@ -591,7 +591,7 @@ def outcome_of(error: StreamplaceError) -> StepOutcome:
 
 
 def moved_by_others(job: str, later: str) -> MoveUnderWay:
-    """Error about a job that another command has moved, so that it continues as a later one."""
+    """Error about a job that another command has moved, and that continues under a later id."""
     return MoveUnderWay(
         f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
         "command started nothing"

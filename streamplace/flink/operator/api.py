@@ -131,7 +131,7 @@ def usual_api() -> KubernetesApi:
 
 
 def _authorization(user: Any) -> Callable[["httpx.Request"], "httpx.Request"]:
-    """Function that adds the header of a user, whose token is read again after a while."""
+    """Function that adds the header of a user; it reads the token again after a while."""
     from lightkube.config.client_adapter import user_auth
     from lightkube.core.exceptions import ConfigError
 

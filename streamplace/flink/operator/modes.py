@@ -1,4 +1,4 @@
-"""Flink's balance modes of a FlinkDeployment, predicted and told, but not tried.
+"""Predictions of Flink's balance modes for a FlinkDeployment, without trials.
 
 TaskManagers of a deployment are alike, and nothing can be pinned to them. What Flink offers there
 is one line of configuration, and each change of it is a new start of the cluster by the operator.

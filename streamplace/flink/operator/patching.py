@@ -269,7 +269,7 @@ class PatchTransaction:
     api: KubernetesApi
     claim: Claim[PatchJournal]  # as `claimed` or `claimed_again` return it
     tell: Callable[[str], None]
-    timeout: float  # seconds in which the specification must become stable
+    timeout: float  # timeout in seconds until the specification is stable
     _outcome: PatchOutcome = field(default=PatchOutcome.DONE, init=False)
     _interrupts: int = field(default=0, init=False)
     _resource: FlinkResource | None = field(default=None, init=False)

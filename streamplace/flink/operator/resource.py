@@ -361,7 +361,7 @@ def keeps_state(spec: Mapping[str, Any]) -> bool:
 
 
 def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
-    """Document in which a value has these keys.
+    """Document with a value at a path of keys.
 
     >>> nested(["job", "parallelism"], 2)
     {'job': {'parallelism': 2}}

@@ -108,7 +108,7 @@ def _submitted(rest: Rest, jar: ClusterJar, program: Program, savepoint: Savepoi
                 f"{error}; whether job {job} was started is not known, so look for it before you "
                 "submit it again"
             ) from None
-        if is_new or savepoint is None:  # nobody else has a random id
+        if is_new or savepoint is None:  # a random id is nobody else's
             return job
         raise CopyRuns(f"another command has started job {job} from the same savepoint")
 

@@ -180,7 +180,7 @@ def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
 
 
 def _unused(manager: Mapping[str, Any], names: Iterable[str]) -> set[int]:
-    """Numbers of those resources, of the first that a TaskManager offers, that are unused."""
+    """Numbers of the unused ones among the first resources of a TaskManager."""
     total, left = _amounts(manager, ALL), _amounts(manager, LEFT)
     offered = enumerate(takewhile(total.__contains__, names))
     return {number for number, name in offered if left.get(name) == total[name]}

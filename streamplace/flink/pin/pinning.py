@@ -102,7 +102,7 @@ def device_settings(
 
 
 def amount_settings(amounts: Mapping[str, int]) -> dict[str, int]:
-    """Settings by which a TaskManager offers so much of each resource."""
+    """Settings of a TaskManager that offers these amounts of resources."""
     return {f"external-resource.{name}.amount": amount for name, amount in amounts.items()}
 
 

@@ -42,7 +42,9 @@ class Verification:
 
     checks: tuple[OperatorCheck, ...]
     problems: tuple[str, ...] = ()  # sentences on problems that concern the whole job
-    uncounted: tuple[str, ...] = ()  # operators whose number of subtasks the placement leaves open
+    uncounted: tuple[
+        str, ...
+    ] = ()  # operators with a number of subtasks that the placement leaves open
 
     @property
     def fine(self) -> bool:

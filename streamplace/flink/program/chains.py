@@ -26,7 +26,7 @@ LINE_END = "<br/>"
 _INDEX = re.compile(r"^\[vertex-\d+\]")
 """Prefix of task names that ``pipeline.vertex-name-include-index-prefix`` adds."""
 _BRANCH = re.compile(r"^(?::  |   )*(?::- |\+- )")
-"""Lines by which the plan draws the operators of a chain as a tree, one in each row."""
+"""Lines of the plan that draw the operators of a chain as a tree, one per row."""
 _NAMESAKE = re.compile(r" \[namesake (\d{1,8})\]$")
 """Suffix that the pinning class adds to the description of an operator that has namesakes."""
 _PLANNED = re.compile(r"\[\d{1,8}\]:(.+)", re.DOTALL)
@@ -50,8 +50,8 @@ class _Operator:
     task: int
     shown: str
     text: str  # its text in the plan, if that is not its name
-    number: int  # number among its namesakes if the plan contains it; else 0
-    planned: int = 0  # number that the SQL planner has given to it; else 0
+    number: int  # number among operators of its name if the plan contains it; otherwise 0
+    planned: int = 0  # number by the SQL planner; otherwise 0
     name: str = ""
     is_sure: bool = True
 

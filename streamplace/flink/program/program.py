@@ -45,7 +45,7 @@ class Program:
     classpaths: Sequence[str] = ()  # URLs of classes that every machine of the cluster can read
     # Flink's settings for this job, by key.
     settings: Mapping[str, str] = field(default_factory=dict)
-    # Default for operators whose parallelism neither the job nor the placement sets.
+    # Default for operators without a parallelism of the job or the placement.
     parallelism: int | None = None
     # Maximum managed memory of the job on each TaskManager; by default all that is free.
     managed_mb: int | None = None
@@ -181,7 +181,7 @@ def known_program(job: str) -> Program:
 
 
 def kept_program(job: str, program: Program) -> Program:
-    """Return the program of a job that is submitted again, with the settings that it had.
+    """Return the program of a job that is submitted again, with its previous settings.
 
     SettingError if streamplace has submitted the job with another main class, other arguments or
     other jars: a job that is moved stays the same job. Nothing is known of other jobs.
