@@ -16,6 +16,7 @@ from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.cli._move import access
 from streamplace.flink.settings import FlinkWatchSettings
+from streamplace.io.extras import extra
 
 if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
@@ -163,9 +164,10 @@ def _serve_metrics(
     settings: FlinkWatchSettings, rounds: "JobRounds", name: str, stack: ExitStack
 ) -> None:
     """Serve the metrics of all rounds, if a port is given, until the stack is closed."""
-    from streamplace.flink.watch.prometheus import WatchMetrics, served
-
     if settings.metrics is not None:
+        extra("prometheus_client", "flink")
+        from streamplace.flink.watch.prometheus import WatchMetrics, served
+
         metrics = WatchMetrics(name)
         stack.enter_context(served(metrics, settings.metrics))
         rounds.on_round = metrics.add

@@ -103,7 +103,7 @@ def _complaint(status: int, answer: str) -> str:
 
 def usual_api() -> KubernetesApi:
     """API server of the current context of the kubeconfig, or of the pod that this runs in."""
-    extra("lightkube")
+    extra("lightkube", "flink")
     import httpx
     import yaml
     from lightkube import KubeConfig

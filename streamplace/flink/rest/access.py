@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from streamplace.errors import SettingError, StreamplaceError
+from streamplace.io.extras import extra
 from streamplace.io.files import read_bytes, spot
 from streamplace.model.message_text import shown
 
@@ -125,6 +126,7 @@ def masked(url: str) -> str:
 
 def http_client(address: str, access: Access) -> "httpx.Client":
     """Client of a server, which keeps a connection for a moment between two requests."""
+    extra("httpx", "flink")
     import httpx
 
     is_encrypted = address.startswith("https:")
