@@ -41,9 +41,7 @@ class WatchRound:
     growth: float | None = None  # tuples/s by which the backlog becomes more; None if unknown
     # Whether the job does not keep up; None if only the next round shows it.
     falls_behind: bool | None = None
-    shows_capacity: bool = (
-        False  # whether the rate is the capacity of the layout, not the arrival rate
-    )
+    shows_capacity: bool = False  # whether the rate is the layout's capacity
     # Whether the arrival rate is known, because the sources report their backlog.
     is_known: bool = False
 

@@ -1,29 +1,29 @@
 """CPU of the subtasks of jobs, charged from samples of the threads of their TaskManagers.
 
-Flink's busy time is wall-clock time: it includes the time in which a thread waits for a core, and
-so overestimates cheap operators. The CPU time of the threads does not. The kernel counts how long a
-thread that could run waits for a core, its run delay, and that includes throttling by a quota.
+Flink's busy time is wall-clock time: it includes waits of a thread for a core, and so overestimates
+cheap operators. The CPU time of threads does not. The kernel counts the run delay of a thread: its
+waits for a core, including throttling by a quota.
 
-A thread is charged to the tasks that it works for, or to Java, by its name (`_KINDS`):
+The name of a thread decides which tasks it is charged to, or whether to Java (`_KINDS`):
 
-- Threads whose names end with that of a task's thread are the task's: they flush its output, fire
-  its timers, fetch and run its source, or are threads of its program.
-- So are native threads that have its name, because it has started them, as RocksDB's.
-- Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, else
-  to all sinks of the TaskManager; those of its other clients, and limiters of rates, to all its
-  sources; in proportion to their records.
+- A thread whose name ends with the name of a task's thread is the task's: it flushes its output,
+  fires its timers, fetches and runs its source, or belongs to its program.
+- So is a native thread with its name, which the task has started, such as RocksDB's.
+- Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, or
+  to all sinks of the TaskManager; threads of Kafka's other clients, and limiters of rates, to all
+  its sources; in proportion to their records.
 - Garbage collection is charged to all tasks, in proportion to their CPU: garbage comes from tuples.
 - Java's and Flink's own threads work at any rate, and so do others, up to `MAX_UNNAMED`: they are
-  a constant load of the TaskManager. What others use beyond that is charged to all tasks.
+  a constant load of the TaskManager. The rest of the others is charged to all tasks.
 
 Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
 have little to do once a job has run for a while.
 
-Samples of threads are taken elsewhere: by `cpu.threads` with their CPU, and by `cpu.dumps` without.
-Of the latter, threads have parts of the CPU of the process (`estimated_loads`), by the number h of
-dumps in which they were on a core. It is small, so busy time b helps for subtasks: of most, the CPU
-per busy second is nearly the same, u ± a third; others wait while they are busy, or their busy time
-is wrong. With n dumps, and the probability w of the former,
+`cpu.threads` samples threads with their CPU, `cpu.dumps` without. In dumps, a thread gets a part of
+the CPU of the process (`estimated_loads`), by the number h of dumps that show it on a core. h is
+small, so busy time b helps for subtasks: most have nearly the same CPU per busy second, within a
+third of u; others wait while they are busy, or their busy time is wrong. With n dumps, and the
+probability w of the former,
 
     h ~ Poisson(Γ(mean u·b, shape α = 8)) with the prior 0.9,  else all 0 to n are alike
     part = w · (h + α) · u·b / (u·b + α) + (1 - w) · (h + 1/2)
@@ -58,16 +58,16 @@ OBSERVATION = "observation"
 ASSUMED = (JAVA, OBSERVATION, COMPILERS, NATIVE)
 """Kinds that name a load if their threads are unknown."""
 MAX_UNNAMED = 0.05
-"""Most cores of other threads that a TaskManager uses besides its tasks.
+"""Maximum constant load of other threads of a TaskManager, in cores.
 
-Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
-systems and state backends.
+Without tuples they use about 0.01 to 0.03. More depends on the rate: clients of other systems and
+state backends.
 """
 JAVA_AT_REST, COMPILERS_AT_REST, DUMP_SECONDS = 0.02, 0.01, 0.01
 """Cores of Java itself and of compilers in a TaskManager of a steady job, and CPU of a dump of 65
 threads; assumed where dumps cannot show them (measured: benchmarks/cpu_sources.py)."""
 ALIKE, LIKELY = 8.0, 0.9
-"""Shape of the distribution of CPU per busy second, part of subtasks that have it; judgement."""
+"""Shape of the distribution of CPU per busy second, and share of subtasks with it; judgement."""
 PER_BUSY = Prior(0.5, 0.6)
 """CPU per busy second of these."""
 _OF_TASK = re.compile(
@@ -90,7 +90,7 @@ _KINDS = tuple(
         (r"Service Thread|Monitor Defl|Notification T", JAVA),
     )
 )
-"""Beginnings of the names of threads that name no task, and what they do; the first one counts."""
+"""Beginnings of thread names without a task, and the kind of work; the first match counts."""
 _TRANSACTIONAL = re.compile(r"kafka-producer-network-thread \| .*-(\d+)-\d+")
 """Thread of a client of a Kafka sink, whose transactions are called PREFIX-SUBTASK-NUMBER."""
 

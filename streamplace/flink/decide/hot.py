@@ -66,9 +66,8 @@ class HotJob(NamedTuple):
     managers: Mapping[str, ManagerTime]
     rate: float  # tuples/s of its sources
     shares: Mapping[str, Sequence[float]]  # of subtasks in the tuples of operators, where uneven
-    waits: Mapping[
-        str, float
-    ]  # operator that waits for something other than CPU → maximum of tuples/s
+    # Operator that waits for something other than CPU → maximum of tuples/s.
+    waits: Mapping[str, float]
     sources: frozenset[str] = frozenset()  # and operators that read their splits
     readers: Mapping[str, Sequence[str]] = MappingProxyType({})  # operator → operators that read it
     gain: RateInterval | None = None  # tuples/s of the best predicted layout

@@ -152,9 +152,7 @@ class Proposal:
     trials: tuple[Trial, ...]  # layouts that it has run in, in order
     where: Trial  # its present layout
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
-    savepoint: str | None = (
-        None  # savepoint that the job was started from; None if it was not moved
-    )
+    savepoint: str | None = None  # state that the job was started from; None if it was not moved
 
     @property
     def measured(self) -> Measurement:

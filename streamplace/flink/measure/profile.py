@@ -47,7 +47,7 @@ from streamplace.model.message_text import counted, listed, quoted, shown
 
 
 class Remedy(str):
-    """A doubt that the user can do something about: commands print it, and log the others."""
+    """A doubt with a remedy: commands print it, and log doubts without one."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ UNMEASURED_PYTHON = Remedy(
 PER_THREAD = (MEASURED, SAMPLED)
 """Sources of CPU that are valid at different rates."""
 MIN_WAITING_SHARE = 0.5
-"""Minimum part of waiting in the busy time without run delay.
+"""Minimum share of waiting in the busy time without run delay.
 
 Below it, the CPU alone predicts the limit of a subtask within a factor of two.
 """
@@ -78,7 +78,7 @@ times.
 
 
 class Usage(NamedTuple):
-    """CPU that a TaskManager has, and its CPU usage during the measurement."""
+    """CPU share of a TaskManager, and its usage during the measurement."""
 
     share: CpuShare  # its part of the CPU of the machine
     kinds: Mapping[str, float]  # cores by kind of thread
@@ -88,7 +88,7 @@ class Present(NamedTuple):
     """The measured layout."""
 
     devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
-    # Usage by TaskManager; those whose threads cannot be read on this machine are missing.
+    # Usage by TaskManager; without TaskManagers with unreadable threads.
     usage: Mapping[str, Usage]
     java: float | None  # cores that Java itself uses in each TaskManager; None if not measured
     # Bytes per second and cores of threads that send and receive, of the TaskManagers that exchange
@@ -99,7 +99,7 @@ class Present(NamedTuple):
 
 
 class CpuOrigin(NamedTuple):
-    """Where the CPU of the operators of a profile comes from."""
+    """Source of the CPU of the operators of a profile."""
 
     words: str
     # Relative error of nine of ten operators (benchmarks/cpu_sources.py).
@@ -111,7 +111,7 @@ class CpuOrigin(NamedTuple):
 
 BY_REPORTER = CpuOrigin("reporter in each TaskManager", 0.05)
 BY_DUMPS, USUAL_DUMPS = CpuOrigin("thread dumps", 0.42), 100
-"""Error for so many dumps of each TaskManager; it falls with the root of their number."""
+"""Error for this number of dumps of each TaskManager; it falls with the root of the number."""
 BY_BUSY_TIME = CpuOrigin("CPU of whole TaskManagers, divided by busy time", 1.8)
 
 
@@ -128,7 +128,7 @@ class LoadWindow(NamedTuple):
 
 
 def costs_of(windows: Iterable[LoadWindow]) -> list[float]:
-    """Core seconds per tuple of the sources in each window in which they sent."""
+    """Core seconds per tuple of the sources in each window with tuples."""
     return [window.cores / window.rate for window in windows if window.rate > 0]
 
 

@@ -42,9 +42,7 @@ class Verification:
 
     checks: tuple[OperatorCheck, ...]
     problems: tuple[str, ...] = ()  # sentences on problems that concern the whole job
-    uncounted: tuple[
-        str, ...
-    ] = ()  # operators with a number of subtasks that the placement leaves open
+    uncounted: tuple[str, ...] = ()  # operators whose number of subtasks is not in the placement
 
     @property
     def fine(self) -> bool:

@@ -2,13 +2,13 @@
 
     state, decision = decide(state, observation, rules)
 
-A job that is on time, or soon will be, stays, unless a policy finds that fewer TaskManagers pay.
-One that falls behind, or stays late, goes to a layout that surely carries the arriving rate, or
-else to the one that is expected to carry the most. The capacity of a layout is measured, or else
-predicted. A model that contradicts what was measured forbids nothing, because a move is a trial: if
-the job carries less there than in the best measured layout, it returns.
+A job that keeps up, or soon will, stays, unless a policy finds that fewer TaskManagers pay. A job
+that falls behind, or stays late, goes to a layout whose least predicted rate suffices, or otherwise
+to the layout with the highest prediction. Measured capacities replace predicted ones. A model that
+contradicts measurements forbids nothing, because a move is a trial: if the job carries less than in
+the best measured layout, it returns.
 
-The job is measured after a start or a move, when it has begun to fall behind, and when the last
+The job is measured after a start or a move, when it begins to fall behind, and when the last
 measurement is old. The measured rates of layouts are remembered for a day.
 """
 
@@ -59,7 +59,7 @@ from streamplace.planning.result import HOUR
 class JobSample:
     """Metrics of a running job, read for some seconds."""
 
-    at: float  # seconds by a clock that nobody sets
+    at: float  # seconds by a monotonic clock
     job: str
     rate: float  # tuples/s that its sources emit
     is_limited: bool  # whether back-pressure holds a source back
@@ -72,17 +72,17 @@ class JobSample:
 
 @dataclass(frozen=True, slots=True)
 class LayoutOption:
-    """A layout that a job has or may have."""
+    """A present or possible layout of a job."""
 
     layout: Layout
-    carries: RateInterval  # tuples/s: measured, or else predicted
-    measured: float | None = None  # tuples/s that were measured there; None if none were
+    carries: RateInterval  # tuples/s: measured, otherwise predicted
+    measured: float | None = None  # measured tuples/s; None without a measurement
     counts_all_cpu: bool = True  # whether the prediction rests on all CPU of the job
     is_known: bool = True  # whether the model that predicts it agrees with the measurements
-    moves: int = 0  # number of subtasks that are elsewhere now
+    moves: int = 0  # number of subtasks that a move there moves
     order: int = 0  # position among layouts of equal predictions
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
-    spread: float = 0.0  # spread of the profile from which it was predicted
+    spread: float = 0.0  # spread of the profile behind the prediction
 
     @property
     def devices(self) -> list[str]:
@@ -100,7 +100,7 @@ class LayoutOption:
         return self.carries.low if self.counts_all_cpu else (1 - NOISE) * (self.measured or 0.0)
 
     def after(self, trial: Trial) -> "LayoutOption":
-        """Return the same layout with its measured rate, and an interval that holds repeats.
+        """Return the layout with its measured rate, and an interval that holds its repeats.
 
         A job that kept up may carry more than it was offered.
         """
@@ -127,7 +127,7 @@ class JobModel:
     others: tuple[LayoutOption, ...]
     sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
     limit: str = ""  # the resource that limits the present layout first
-    # Rate that the sources sustain, as a multiple of their rate while they drain a backlog: below 1
+    # Sustained rate of the sources as a multiple of their rate while they drain a backlog; below 1
     # if some of their subtasks fall behind.
     lasting: float = 1.0
 
@@ -135,7 +135,7 @@ class JobModel:
 class PastMove(NamedTuple):
     """A decision to move the job for its rate."""
 
-    at: float  # when it was made, by the clock of samples
+    at: float  # time by the clock of samples
     decision: WatchDecision
 
 
@@ -151,16 +151,16 @@ class RoundObservation:
 
 
 class LastMeasurement(NamedTuple):
-    """When and how a job was measured last."""
+    """Time and result of the last measurement of a job."""
 
-    sample: JobSample  # right before
-    at: float  # when it ended
-    was_behind: bool | None  # whether the job fell behind then; None until that is known
+    sample: JobSample  # right before the measurement
+    at: float  # time of its end
+    was_behind: bool | None  # whether the job fell behind then; None while unknown
     model: JobModel | None  # the earlier one if the measurement failed
     failure: str = ""  # why it failed
 
     def is_of(self, sample: JobSample) -> bool:
-        """Whether the job has the layout and the TaskManagers of then."""
+        """Whether the job still has the layout and the TaskManagers of the measurement."""
         facts = (sample.job, sample.layout, sample.managers)
         return facts == (self.sample.job, self.sample.layout, self.sample.managers)
 
@@ -177,13 +177,13 @@ class WatchState:
     """State of a watch between two rounds."""
 
     sample: JobSample | None = None  # the last one
-    watched: float = 0.0  # seconds that the watch has lasted
+    watched: float = 0.0  # duration of the watch in seconds
     checkpoints_fail: bool = False
-    moved_at: float = -math.inf  # when the last move was attempted
-    returning: str = ""  # the job that should return from a trial, if that could not be begun
+    moved_at: float = -math.inf  # time of the last attempted move
+    returning: str = ""  # job whose return from a trial has not begun yet
     last_measurement: LastMeasurement | None = None  # None if the job has changed since
     tried: tuple[TriedLayout, ...] = ()  # layouts of the last day, each once
-    n_moves: int = 0  # number of moves that are taken into account
+    n_moves: int = 0  # number of moves that the state contains
 
     @classmethod
     def resumed(cls, watched: float, moves: Sequence[PastMove], now: float) -> "WatchState":
@@ -194,28 +194,28 @@ class WatchState:
         return cls(None, watched, False, moves[-1].at, tried=tried, n_moves=len(moves))
 
     def model_at(self, sample: JobSample) -> JobModel | None:
-        """Model of a job that was measured before, if nothing but its rate has changed since.
+        """Model of the last measurement, if only the rate of the job has changed since.
 
-        If sources kept up beside others that were held back, the model does not hold for lower
-        rates of the former.
+        A model with some sources that kept up, beside others that were held back, is not valid for
+        a job that keeps up.
         """
         last = self.last_measurement
         model = None if last is None or not last.is_of(sample) else last.model
         return None if model is not None and model.here.kept and not sample.is_limited else model
 
     def sustained(self, sample: JobSample) -> float:
-        """Tuples/s that the layout sustains, of a job that reads as fast as it can.
+        """Sustained tuples/s of the layout, for a job that reads as fast as it can.
 
-        Uneven subtasks are taken into account as far as they were measured in this layout.
+        Uneven subtasks are taken into account if they were measured in this layout.
         """
         model = self.model_at(sample)
         return sample.rate if model is None else model.lasting * sample.rate
 
     def needs_measurement(self, sample: JobSample, falls_behind: bool | None) -> bool:
-        """Whether nothing valid is known of a job, or not any more.
+        """Whether there is no valid measurement of a job.
 
-        A job that kept up when it was measured may have shown less than it can carry. A measurement
-        that has failed is as good as any, unless the job has changed since.
+        A job that kept up when it was measured may have shown less than its capacity. A failed
+        measurement is valid until the job changes.
         """
         last = self.last_measurement
         if last is None or not last.is_of(sample):
@@ -227,11 +227,11 @@ class WatchState:
 
 @dataclass(frozen=True, slots=True)
 class WatchChoice:
-    """Where a job should run, and why."""
+    """Chosen layout of a job, with the reason."""
 
     words: str
     target: LayoutOption | None = None  # None to stay
-    returns: bool = False  # whether a trial is over, and the job goes back
+    returns: bool = False  # whether the job returns from a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +254,8 @@ class Conclude:
     facts: WatchRound
     here: LayoutOption
     choice: WatchChoice
-    moves: bool  # whether the choice is carried out, which has a target then
-    # The last move, and the tuples/s that were measured first after it, to be written beside what
-    # was predicted.
+    moves: bool  # whether the job is moved to the target of the choice
+    # The last move and the first tuples/s measured after it, to be stored beside the prediction.
     measured_move: tuple[WatchDecision, float] | None = None
 
 
@@ -265,7 +264,7 @@ class WatchRules:
     """Rules by which a watch decides."""
 
     guards: "Guards"
-    policy: "RateJudge"  # remembers the rounds that it is given
+    policy: "RateJudge"  # remembers all rounds
     may_move: bool = True
 
 
@@ -295,7 +294,7 @@ def decide(
 def _concluded(
     state: WatchState, facts: WatchRound, observation: RoundObservation, rules: WatchRules
 ) -> tuple[WatchState, Conclude]:
-    """Decide where a job should run whose measurement is valid, or has failed."""
+    """Choose a layout for a job with a valid or a failed measurement."""
     sample = observation.sample
     model = state.model_at(sample)
     here, others = _options(state, sample, model)
@@ -420,7 +419,7 @@ def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[T
 def _with_moves(
     tried: Sequence[TriedLayout], moves: Sequence[PastMove], now: float
 ) -> tuple[TriedLayout, ...]:
-    """Remember where moves have led."""
+    """Remember the results of moves."""
     for number, (at, move) in enumerate(moves):
         layout, later = Layout.from_json(move.layout), moves[number + 1 : number + 2]
         tried = _recent(tried, at)
@@ -438,7 +437,7 @@ def _options(
 ) -> tuple[LayoutOption, list[LayoutOption]]:
     """Present layout, and the other known ones whose TaskManagers are all present.
 
-    Of a job that was not measured, the layouts are known in which it has run.
+    For a job without a measurement, these are the layouts that it has run in.
     """
     if model is None:
         rate = RateInterval(sample.rate, sample.rate, sample.rate)
@@ -454,7 +453,7 @@ def known_options(
 ) -> tuple[LayoutOption, list[LayoutOption]]:
     """Present layout and the others with their measured rates, without failed ones.
 
-    ``trials``: layouts in which the job has run, each once; some may have no prediction.
+    ``trials``: layouts that the job has run in, each once; some may have no prediction.
     """
     new = [
         LayoutOption(trial.layout, RateInterval(0.0, 0.0, 0.0))
@@ -513,7 +512,7 @@ def choose(
     *,
     is_trial: bool,
 ) -> WatchChoice:
-    """Decide where a job should run.
+    """Choose a layout for a job.
 
     ``here``, ``others``: the present layout, and the possible ones.
     ``machines``: number of TaskManagers that the policy chooses.
@@ -560,7 +559,7 @@ def _fewer(
 ) -> WatchChoice:
     """Decide whether a job that keeps up moves to fewer TaskManagers.
 
-    These must carry the rate that arrives now, even if a policy expects a lower one soon.
+    They must carry the present arrival rate, even if a policy expects a lower one soon.
     """
     if machines >= here.machines:
         return WatchChoice("keeps up, stays")
@@ -607,7 +606,7 @@ def state_words(facts: WatchRound) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """Hours of every day in which nothing is moved, by the clock of this machine.
+    """Hours of every day without moves, by the clock of this machine.
 
     >>> night = QuietHours.of("22:00-06:30")
     >>> time(23) in night, time(6, 30) in night, time(12) in night
