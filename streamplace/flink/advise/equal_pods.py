@@ -1,9 +1,9 @@
 """The cheapest equal pods for a rate, and the patch of a FlinkDeployment that asks for them.
 
-All TaskManagers of an application on Kubernetes are alike, nothing can be pinned to them, and
-operators whose parallelism the program does not set have that of the job. So a plan is an offer, n
+All TaskManagers of an application on Kubernetes are equal, nothing can be pinned to them, and
+operators have the parallelism of the job unless the program sets another. So a plan is an offer, n
 pods of it, s slots of each, a parallelism p of at most n · s, and a balance mode. It carries a rate
-if all layouts carry it that Flink may choose in that mode. The bound is that of plans with any
+if every layout that Flink may choose in that mode carries it. The bound is of plans with any
 parallelism and any placement on machines of one offer.
 """
 

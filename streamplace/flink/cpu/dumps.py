@@ -1,8 +1,8 @@
-"""Thread dumps of TaskManagers, which Flink's REST interface answers, as a sampling profiler.
+"""Thread dumps of TaskManagers by Flink's REST interface, as a sampling profiler.
 
-A thread that is RUNNABLE is on a core, or waits for one, unless its top frame is a native method
-that waits: Java counts those as runnable. The part of the dumps in which a thread is on a core is
-its part of the time. `cpu.charging` divides the CPU of the process by these parts.
+A RUNNABLE thread is on a core, or waits for one, unless its top frame is a native method that
+waits: Java counts such threads as runnable. A thread's share of dumps on a core is its share of the time.
+`cpu.charging` divides the CPU of the process by these shares.
 
 A dump stops the whole JVM, while Flink searches its heap for locks: half a second for a gigabyte of
 small objects. So the answers to dumps take at most `MAX_DUMP_SHARE` of the time, and

@@ -1,15 +1,15 @@
 """CPU limits of TaskManagers on this machine, by quotas of their cgroups and by their cores.
 
 A TaskManager takes its CPU from a pool: the cgroup with the smallest quota, the cores that it is
-pinned to, or all cores of the machine. Several TaskManagers may share a pool, and each may use what
-the others leave idle. Devices of the model share nothing, so each has a part of the pool:
+pinned to, or all cores of the machine. Several TaskManagers may share a pool and use its idle CPU.
+Devices of the model share nothing, so each has a part of the pool:
 
 - an equal part, in whole cores if that is one or more;
-- if it uses more now, as many whole cores as it uses. If these do not fit into the pool, or the
-  pool is full, it has exactly what it uses, and the others have at most equal parts of the rest.
+- if it uses more now, the used cores rounded up. If these do not fit into the pool, or the pool is
+  full, it has exactly the used cores, and the others have at most equal parts of the rest.
 
-So no measured placement uses more than the model allows it, and where a pool is full, the parts
-have no more CPU together than the pool. None of its TaskManagers is full before the pool is.
+So no measured placement uses more than the model allows, and the parts of a full pool have no more
+CPU together than the pool. None of its TaskManagers is full before the pool is.
 """
 
 import math

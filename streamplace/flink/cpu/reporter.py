@@ -1,8 +1,8 @@
 """CPU of the threads of TaskManagers by streamplace's metric reporter (`java/CpuReporter.java`).
 
-The reporter adds gauges to each TaskManager, which Flink's REST interface answers like its own
-metrics. They are texts with the rows that `cpu.threads` reads on this machine, and with the limits
-of the process. Times are those of the TaskManager's own clock, and only differences are used.
+The reporter adds gauges to each TaskManager, which Flink's REST interface shows like its own
+metrics. They are texts with the same rows as `cpu.threads` reads on this machine, and with the
+limits of the process. Times are by the TaskManager's own clock; only differences are used.
 """
 
 import re

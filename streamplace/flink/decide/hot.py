@@ -5,8 +5,8 @@ as busy while it waits for a core, so its time is divided, in parts of one,
 
     busy = CPU + run delay + waiting
 
-and the run delay further into the time for which a quota has throttled the TaskManager, and that
-for which others had the core. `ROWS` is the table of causes: the first row that holds decides.
+and the run delay further into throttling of the TaskManager by a quota, and waits for cores of
+others. `ROWS` is the table of causes: the first row that holds decides.
 """
 
 from collections.abc import Callable, Mapping, Sequence

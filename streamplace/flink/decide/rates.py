@@ -2,25 +2,25 @@
 
 A *flow* is the output of a source, or of one of its subtasks. All flows rise together, in
 proportion to their measured rates. When a resource is full, the flows that use it stop, and the
-others rise further, up to what arrives for them. Sources that keep up come first: they need less
-than a fair share of the CPU.
+others rise further, up to their arrival rates. Sources that keep up come first: they need less than
+a fair share of the CPU.
 
-A full device stops only the flows that need it. Its threads have equal shares of the CPU, so while
-its largest thread is a subtask of a source, only that one slows down: it yields CPU to the threads
-that process tuples from other devices, until it is no larger than these.
+A full device stops only the flows that use it. Its threads have equal shares of the CPU, so while
+its largest thread is a subtask of a source, only that subtask slows down: it yields CPU to the
+threads that process tuples from other devices, until it is as small as they are.
 
-With x, the multiple of its measured rate that each flow reaches, L, its load of each resource as a
-fraction of the capacity besides constant loads, and k, the factor of the costs of its source,
+With x, each flow's multiple of its measured rate, L, its load of each resource as a fraction of the
+capacity besides constant loads, and k, the factor of the costs of its source,
 
     L (k x) ≤ 1,    x ≤ 1 for sources that keep up,    and the layout carries rates · x.
 
 A flow is
 
-- all subtasks of a source with known shares of the input: it sustains the smallest of (rate of a
+- all subtasks of a source with known shares of the input: it sustains the smallest (rate of a
   subtask / its share);
 - each subtask of another source: none waits for the others, as in generators;
-- all sources together if a total rate is requested, or if they keep up, or if it is unknown which
-  do: then the question is up to which multiple of the rate no subtask falls behind.
+- all sources together if a total rate is requested, if all keep up, or if it is unknown which keep
+  up: then the result is the largest multiple of the rate at which no subtask falls behind.
 
 With the factors k, each held-back source has its measured rate in the present layout: they are 1 if
 the model is exact, and for sources that keep up.

@@ -14,9 +14,9 @@ TASKS  of equal numbers of subtasks           one TaskManager after another larg
                                                                           fewest subtasks
 ====== ====================================== =========================== =========================
 
-If Flink may use any order, there are several possible layouts: `layouts` returns some of them. The
-rules are those of Flink 2.3; a test starts jobs in each mode and compares. In that version TASKS
-fills one TaskManager after another, so it balances tasks only among those that the job needs.
+If Flink may use any order, there are several possible layouts: `layouts` returns some of them.
+These are the rules of Flink 2.3; a test starts jobs in each mode and compares. In that version TASKS
+fills one TaskManager after another, so it balances tasks only among the ones that the job needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from streamplace.model.streams import FORWARD, RESCALED
 MODES = ("NONE", "SLOTS", "TASKS")
 MODE_SETTING = "taskmanager.load-balance.mode"
 SPREAD_SETTING = "cluster.evenly-spread-out-slots"
-"""Setting of Flink 1 for SLOTS where no mode is set."""
+"""Setting of Flink 1 for SLOTS if no mode is set."""
 Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 

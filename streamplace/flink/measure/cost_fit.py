@@ -1,29 +1,28 @@
-"""The fit of costs: the CPU of threads as a part that is there at any rate, and one per tuple.
+"""The fit of costs: the CPU of threads as a fixed part and a part per tuple.
 
-The threads of a subtask wake up, flush, fire timers and fetch whether many tuples come or few, and
-what they do per batch grows less than the number of tuples. A thread that is never without tuples
-sleeps hardly ever, and all of its CPU is theirs. So the CPU of one subtask is
+The threads of a subtask wake up, flush, fire timers and fetch at any rate, and their work per batch
+grows less than the number of tuples. A thread that always has tuples hardly sleeps, and all of its
+CPU is for tuples. So the CPU of one subtask is
 
     cores = fixed + per_tuple · tuples/s
 
 with the same two unknowns for all subtasks of a task.
 
-Observations: each subtask in each window, in which it read or generated so many tuples. Subtasks on
-unlike shares of the input are different rates in a single window. Observations of nearly one rate
-are averaged first, because what differs between them is noise, of the rate as of the CPU, and would
-make a tuple seem cheap.
+An observation is the rate and the CPU of a subtask in a window. Subtasks with unequal shares of the
+input are different rates in a single window. Observations of nearly the same rate are averaged
+first: they differ by noise in rate and CPU, which would make tuples seem cheap.
 
 Unknowns are positive and fitted by their logarithms x: the maximum a posteriori of
 
     Σ ((cores − X exp(x)) / σ)²  +  Σ (t + 1) ln(1 + ((x − x₀) / s)² / t),     σ = 0.05 cores + …
 
-by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
-and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
-What is there at any rate follows the wake-ups of the threads, where they are fewer than tuples: a
-thread that wakes up for every tuple does so at its rate, and where a job is held back, for every
-batch of what waits. The tails are heavy for what a tuple costs, because few operators cost a
-hundred times as much as the others; taking that for a part at any rate would promise any rate. If
-there are several maxima, the unknowns are their mean, weighted by the probability around each.
+by Gauss–Newton steps from two starts, in each of which one unknown explains all. The prior, exp(x₀)
+with the scale s and t degrees of freedom, decides if only one rate was observed. The prior of the
+fixed part follows the wake-ups of the threads if they are fewer than tuples: a thread that wakes up
+for every tuple does so at its rate, and in a job that is held back, for every waiting batch. The
+prior of the cost of a tuple has heavy tails, because few operators cost a hundred times as much as
+others; a fixed part in place of such a cost would promise any rate. If there are several maxima,
+the unknowns are their mean, weighted by the probability around each.
 """
 
 import math
@@ -37,9 +36,9 @@ from streamplace.model.arrays import Floats
 CPU_ERROR = 0.05
 """Error of the CPU of threads, relative to it, that does not average out; assumed."""
 MIN_CPU_ERROR = 5e-4
-"""Least error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
+"""Minimum error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
 SAME_RATE = 1.3
-"""Largest ratio of rates that are averaged."""
+"""Maximum ratio of averaged rates."""
 MAX_STEPS = 100
 CONVERGED = 1e-9
 

@@ -1,9 +1,9 @@
-"""Uneven shares of the subtasks of an operator in its tuples, as counted.
+"""Uneven shares of the subtasks of an operator in its tuples, by counts.
 
 Flink sends every tuple of a keyed stream to the subtask that owns its key, so popular keys make
-some subtasks busier than others, whatever the placement. So do partitioners of the program, and
-partitions of a topic that are not a multiple of the subtasks of a source. For a source that reports
-its lag, the lag is part of its input.
+some subtasks busier than others in any placement. So do partitioners of the program, and a number
+of partitions that is no multiple of a source's subtasks. The input of a source that reports its lag
+includes the lag.
 """
 
 from collections.abc import Mapping, Sequence

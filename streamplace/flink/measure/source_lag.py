@@ -1,20 +1,19 @@
-"""Flows of the sources of a job: the rates that they emit and are offered, and their lag.
+"""Flows of the sources of a job: emitted and offered rates, and lag.
 
 Lag decides first. The pending records of a source have arrived and were not read yet, so
 
     offered = emitted + growth of the lag,
 
-with as many tuples for each record as the source makes of those that it reads. A source whose lag
-does not grow keeps up, whatever back-pressure and CPU show, unless draining the lag would take
-longer than `BACKLOG_SECONDS`: then it catches up, and another layout may do so sooner. Without lag,
-a source that is back-pressured, has no free CPU or is busy all the time may be offered more than it
+with as many tuples per pending record as per read record. A source whose lag does not grow keeps
+up, despite back-pressure and full CPU, unless draining the lag would take longer than
+`BACKLOG_SECONDS`: then it catches up, and another layout may do so sooner. Without a reported lag,
+a source that is back-pressured, has no free CPU or is always busy may be offered more than it
 emits.
 
-While a backlog is drained, a subtask of a source reads as fast as its place allows. It has a share
-of the input: what has arrived for its partitions of Kafka, or else for it since the start of the
-job. The source lasts at the rate at which none of its subtasks falls behind, which is the smallest
-of (rate of a subtask that drains a backlog / its share of the input). Sources without lag have no
-shares, and count as a sum.
+While a backlog is drained, a subtask of a source reads as fast as its place allows. Its share of
+the input is the number of records for its partitions of Kafka, or of its own since the start of the
+job. The sustained rate of the source, at which no subtask falls behind, is the smallest (rate of a
+draining subtask / its share). Sources without lag have no shares, and count as a sum.
 """
 
 import itertools

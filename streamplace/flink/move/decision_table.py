@@ -1,8 +1,7 @@
 """The table of a move: the next step, from the journal, the answers of Flink and the last step.
 
-`decide` is pure: it sends no request and reads no clock. The first row of `ROWS` that holds is the
-one that decides.
-To handle a further state, add it to an enumeration, and add rows.
+`decide` is pure: it sends no request and reads no clock. The first row of `ROWS` that holds
+decides. To handle a further state, add it to an enumeration, and add rows.
 """
 
 from dataclasses import dataclass

@@ -2,14 +2,14 @@
 
 It lasts from the last tuple before the savepoint to the first second at 90 % of the rate after:
 
-    stop     the savepoint waits for what is queued, as a checkpoint does: as long as the last one,
+    stop     the savepoint waits for queued tuples, as a checkpoint does: as long as the last one,
              or until the queues are drained
     submit   the main method runs, and the JobManager begins the new job
     start    slots, classes, restored state: as long as the job's own start took
     warm up  the sources run already, while Java loads and compiles the code of the job anew
 
 Flink does not report the warm-up. It is work, so it takes longest on the slowest TaskManagers, and
-on *cold* ones: those that have never run the job. The prediction is an interval.
+on *cold* ones, which have never run the job. The prediction is an interval.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

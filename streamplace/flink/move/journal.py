@@ -1,8 +1,8 @@
 """Journal of moves: rows of the user's store, one for each move that has not ended.
 
 A move is written before its job is stopped, and every step before it is carried out. So a command
-that is killed at any line leaves a row that says how far it has come, and ``--resume`` goes on from
-there. The row is also the claim of its command on the job and its successors.
+that is killed at any line leaves a row with its last step, and ``--resume`` continues from there.
+The row is also the claim of its command on the job and its successors.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,8 @@
-"""Saved state: stop a job with a savepoint, find what can be continued from, and who does already.
+"""Saved state: stop a job with a savepoint, find its last state, and jobs that continue from it.
 
 Flink lists the checkpoints and savepoints of the jobs that it knows. It lets any number of jobs
-start from one savepoint, and each of them would write its own output. What another user has ended
-is not started again.
+start from one savepoint, and each of them would write its own output. A job that another user has
+ended is not started again.
 """
 
 import re

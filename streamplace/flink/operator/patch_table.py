@@ -1,12 +1,11 @@
 """The table of a patch: the next step, from the journal, the resource and the last step.
 
 `decide_patch` is pure: it sends no request and reads no clock. The first row of `PATCH_ROWS` that
-holds is the one that decides. The operator stops, saves and starts the job; a patch only changes
-what it is to run.
+holds decides. The operator stops, saves and starts the job; a patch only changes the specification.
 
-A patch rests on the specification that was read when it was decided. If others change another
-field of it, the fields of the patch go back, and theirs stay. If they set what would lose the state
-of the job, nothing is patched until they have set it back.
+A patch is for the specification at the time of the decision. If others change another field of it,
+the fields of the patch go back, and theirs stay. If their change would lose the state of the job,
+nothing is patched until they have undone it.
 """
 
 from dataclasses import dataclass

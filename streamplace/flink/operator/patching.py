@@ -1,8 +1,8 @@
 """A change of a specification: it becomes stable, or its fields are taken back.
 
-A loop observes, decides by the table (`patch_table`), and acts, until an end is decided, as moves
-do. A patch carries the version of the resource that was read, so that it changes nothing that
-others have changed since. The first Ctrl-C takes the change back; the second one leaves it for
+A loop observes, decides by the table (`patch_table`), and acts until the decision is an end, as for
+moves. A patch carries the version of the resource that was read, so that it does not overwrite
+later changes by others. The first Ctrl-C takes the change back; the second one leaves it for
 --resume.
 """
 

@@ -2,10 +2,10 @@
 
 A task is one operator, or several that Flink chained (fused). The pinning class
 (``java/PlacedIds.java``) names operators in the same way. The number that the SQL planner gives to
-an operator is removed, because it changes with every submission. Operators that then share a name
-are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned job contains
-the numbers. Operators of other programs that share a name are numbered in the order of the tasks;
-the pinning class may see them in another order, so nothing is sure about them.
+an operator is removed, because it changes with every submission. Operators that share a name
+without it are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned
+job contains the numbers. In other programs, operators of one name are numbered in the order of the
+tasks; the pinning class may see them in another order, so these numbers are not reliable.
 """
 
 import html

@@ -1,8 +1,7 @@
 """Programs of jobs: jars, arguments and settings; submitted ones are stored.
 
-Flink's REST interface reports neither the jar of a running job nor the class and the arguments that
-it was started with (docs/how-to/flink-moves.md). So every program that streamplace submits is
-written to the user's store.
+Flink's REST interface reports neither the jar of a running job nor its class and arguments
+(docs/how-to/flink-moves.md). So every submitted program is written to the user's store.
 """
 
 import hashlib

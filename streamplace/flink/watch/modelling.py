@@ -1,8 +1,8 @@
 """Capacities of layouts of a watched job, on one, two and more TaskManagers.
 
 The TaskManagers are ordered, and a layout on n of them uses the first n, so smaller layouts always
-leave the same ones free. Every measurement fits the model to the windows of all layouts in which
-the job was measured (`JobImprover.propose`).
+leave the same ones free. Every measurement fits the model to the windows of all measured layouts
+(`JobImprover.propose`).
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Pods have other names after each start of the cluster, and the job may have another id. So the
 resource is the job that is watched, its pods are numbered, and a plan is a number of equal pods
-with one parallelism. What decides, and when, is as in watches of other jobs.
+with one parallelism. Decisions are made as in watches of other jobs.
 """
 
 import time

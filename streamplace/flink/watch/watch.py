@@ -1,9 +1,8 @@
 """Watch a placed job: check its health, start it without lost TaskManagers, and pass rounds.
 
-Pins are strict: a job never moves by itself. While it lacks a TaskManager, Flink restarts it in
-vain. So the watch starts it on others, from its last checkpoint.
-
-A watch first finishes a move that an earlier watch of the job has begun.
+Pins are strict: a job never moves by itself, and while it lacks a TaskManager, its restarts fail.
+So the watch starts it on other TaskManagers, from its last checkpoint. A watch first finishes the
+move of an earlier watch of the job.
 """
 
 import time
