@@ -14,7 +14,7 @@ EXAMPLES := quick
 PAGE := streamplace/report/page
 # What the demo runs, and what tests, checks and pages need as well.
 DEMO := -e '.[learn]'
-PARTS := -e '.[dev,docs,learn,torch-geometric,ray,onnx,lightkube]'
+PARTS := -e '.[dev,docs,learn,torch-geometric,ray,onnx,flink]'
 INSTALL := UV=$(BIN)/uv ./install.sh
 # Byte code of what is imported is written once, also where the environment says not to.
 PYTHON_HERE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python

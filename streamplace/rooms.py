@@ -21,11 +21,7 @@ MAX_REASON = 200
 
 @cache
 def extensions(part: str) -> tuple[str, ...]:
-    """Packages of a name in the rooms that are installed; of no name, the rooms themselves.
-
-    >>> extensions("families")
-    ('streamplace.papers.families',)
-    """
+    """Packages of a name in the installed rooms; without a name, the rooms themselves."""
     found = []
     for name in (f"streamplace.{room}{'.' * bool(part)}{part}" for room in ROOMS):
         try:

@@ -97,15 +97,19 @@ def requirements(*texts):
 
 
 def test_the_conda_recipe_requires_what_the_package_does():
-    """And has its version, license and command; two packages have other names there."""
+    """And has its version, license and command; three packages have other names there."""
     recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
     assert recipe["context"]["version"] == PROJECT["version"]
     about = recipe["about"]
     assert (about["license"], about["summary"]) == (PROJECT["license"], PROJECT["description"])
     (name, target), *_ = PROJECT["scripts"].items()
     assert recipe["build"]["python"]["entry_points"] == [f"{name} = {target}"]
-    required = requirements(*PROJECT["dependencies"], f"python{PROJECT['requires-python']}")
-    names = {"ortools": "ortools-python"}
+    # conda has no extras; on Kubernetes, Flink needs further packages
+    extras = PROJECT["optional-dependencies"]
+    flink = [x for x in extras["flink"] if x[:4] in ("http", "prom")]
+    python = f"python{PROJECT['requires-python']}"
+    required = requirements(*PROJECT["dependencies"], *extras["matplotlib"], *flink, python)
+    names = {"matplotlib": "matplotlib-base", "ortools": "ortools-python"}
     for pypi, conda in (names | {"prometheus-client": "prometheus_client"}).items():
         required[conda] = required.pop(pypi)
     assert requirements(*recipe["requirements"]["run"]) == required

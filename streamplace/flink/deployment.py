@@ -29,17 +29,17 @@ _OF_SESSION_JOB = re.compile(r"(?:0{8}|f{8})[0-9a-f]{8}0{8}[0-9a-f]{8}")
 
 @dataclass(frozen=True, slots=True)
 class JobDeployment:
-    """How a job is deployed, as far as Flink's REST interface shows it."""
+    """Deployment of a job, as Flink's REST interface shows it."""
 
     version: str  # of Flink
     scheduler: str  # such as "Default", "Adaptive" or "Reactive"
     is_application: bool  # whether the cluster runs no job but its own
-    # Resource whose operator starts the job; "" if nobody starts it again, or a script does.
+    # Kind of the resource that Flink's operator starts the job for; "" for other jobs.
     manager: str
     is_operated: bool  # whether Flink's operator for Kubernetes has made the cluster
     kubernetes: str  # namespace and name of the cluster on Kubernetes; "" if it is not there
     task_managers: int
-    unpinned: tuple[str, ...]  # TaskManagers to which nothing can be pinned
+    unpinned: tuple[str, ...]  # TaskManagers without resources for pins
     accepts_jars: bool
     has_autoscaler: bool  # whether Flink's autoscaler changes the parallelism
     savepoints: str | None  # folder of savepoints by the settings of the cluster
@@ -87,7 +87,7 @@ class JobDeployment:
 
     @property
     def has_equal_pods(self) -> bool:
-        """Whether it is an application whose TaskManagers are pods that are all alike."""
+        """Whether it is an application on equal pods."""
         return bool(self.kubernetes) and self.is_application and self.is_unpinned
 
     @property
@@ -117,7 +117,7 @@ class JobDeployment:
 
     @property
     def obstacle_to_pins(self) -> str:
-        """Why nothing can be pinned to some TaskManagers, and what works instead; empty if not."""
+        """Why nothing can be pinned to some TaskManagers, and an alternative; empty if it can."""
         if not self.unpinned:
             return ""
         if self.kubernetes:
@@ -164,7 +164,7 @@ class JobDeployment:
 
 
 def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
-    """Look how a job, or a cluster if none is given, is deployed."""
+    """Look up the deployment of a job, or of a cluster without a job."""
     shows, settings = True, shown_settings(rest)
     if settings is None:
         shows, settings = False, {}

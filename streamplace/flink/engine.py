@@ -63,11 +63,11 @@ class FlinkEngine:
     patience: float = PATIENCE_SECONDS
 
     def job(self, given: str | None = None) -> str:
-        """Id of the given job, else of the only one that has not ended."""
+        """Job ID: given, or the only active one, or the resource's."""
         return only_job(self.rest, given)
 
     def deployment(self, job: str) -> JobDeployment:
-        """How a running job is deployed, which decides what can be done with it."""
+        """How a running job is deployed; this decides which commands work."""
         return deployment_of(self.rest, job)
 
     def measure(
@@ -78,7 +78,7 @@ class FlinkEngine:
         cluster: Cluster | None = None,
         observed: Observed = MappingProxyType({}),
     ) -> Measurement:
-        """Measure a running job once it is steady, and what it has of the TaskManagers.
+        """Measure a running job once it is steady, and its TaskManagers.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class FlinkEngine:
         return profile, measured_graph(profile, parsed_mips(self.mips))
 
     def _machines_of(self, profile: JobProfile, graph: StreamGraph) -> MeasuredCluster:
-        """TaskManagers as a profiled job has them, beside others; doubts are added to its own."""
+        """TaskManagers as a profiled job sees them; adds doubts on them to the profile."""
         present = profile.present
         measured = measured_cluster(
             self.rest,
@@ -138,7 +138,7 @@ class FlinkEngine:
         Parameters
         ----------
         job
-            A job that must be running, to measure what Java and remote tuples take; by default any
+            A running job, to measure the CPU of Java and of remote tuples; by default any
             that runs.
         beside
             Jobs that stay where they run; the CPU of their tasks is reserved.

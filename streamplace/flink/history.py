@@ -40,7 +40,7 @@ class PredictionHistory(Displayed):
 
     @property
     def judged(self) -> list[LedgerEntry]:
-        """Runs for which it is known whether their interval held."""
+        """Runs with a known answer on whether their interval held."""
         return [entry for entry in self.runs if entry.held is not None]
 
     def report(self) -> Report:

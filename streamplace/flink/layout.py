@@ -147,7 +147,7 @@ class Layout(Mapping[str, tuple[str, ...]]):
         return dict(Counter(self._subtasks.get(operator, ())))
 
     def moved_from(self, before: "Layout") -> dict[str, tuple[dict[str, int], dict[str, int]]]:
-        """Operators of which subtasks move, with their numbers by device before and now.
+        """Operators with moved subtasks, and their numbers by device before and now.
 
         Subtasks of one operator are interchangeable.
 
@@ -211,7 +211,7 @@ class Layout(Mapping[str, tuple[str, ...]]):
         )
 
     def by_task(self, graph: StreamGraph) -> "Layout":
-        """Layout by the operators of a graph, each of which may be several that Flink fused."""
+        """Layout by the operators of a graph, which may be fused ones."""
         layout = {}
         numbers = zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True)
         for name, number in numbers:
@@ -225,7 +225,7 @@ class Layout(Mapping[str, tuple[str, ...]]):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Sequence[str] | str]) -> "Layout":
-        """Return the layout of which `to_json` has made a document."""
+        """Layout from a document of `to_json`."""
         uncounted = [name for name, devices in document.items() if isinstance(devices, str)]
         return cls({n: [v] if isinstance(v, str) else v for n, v in document.items()}, uncounted)
 

@@ -31,7 +31,7 @@ def append_entries(entries: Iterable[LedgerEntry]) -> None:
 def note_in_ledger(
     by: str, predicted: Prediction, rate: float, is_limited: bool, tell: Callable[[str], None]
 ) -> None:
-    """Append to the ledger what a moved job was predicted to carry and what its sources emit."""
+    """Append the predicted and the measured rate of a moved job to the ledger."""
     low, value, high = predicted.carries
     if not (0 < rate < math.inf and 0 < value < math.inf):
         return

@@ -69,8 +69,8 @@ PATIENCE: float = file_key(
 )
 
 
-class OfFlink(VerbSettings):
-    """Flink's REST interface, and access to it."""
+class FlinkSettings(VerbSettings):
+    """Address of Flink's REST interface, and access to it."""
 
     rest: str = option(
         "--rest URL",
@@ -103,13 +103,13 @@ class OfFlink(VerbSettings):
         return Rest(self.rest, access=Access(self.cacert, self.cert, self.key, text, file))
 
 
-class OfJob(OfFlink):
+class JobSettings(FlinkSettings):
     """A job of the cluster."""
 
     job: str | None = option("--job ID", "Id of the job, where several run.")
 
 
-class OfPlacement(VerbSettings):
+class PlacementSettings(VerbSettings):
     """A placement of the job."""
 
     placement: Path | None = option(
@@ -117,8 +117,8 @@ class OfPlacement(VerbSettings):
     )
 
 
-class OfProgram(OfFlink):
-    """What a job is submitted with, but for its jar and its arguments."""
+class ProgramSettings(FlinkSettings):
+    """Options of a submission besides the jar and its arguments."""
 
     entry_class: str | None = option(
         "--entry-class NAME", "Main class of the job.  [default: the jar's own]"
@@ -141,7 +141,7 @@ class OfProgram(OfFlink):
         from streamplace.model.units import size_bytes
 
         if jar is None:
-            if arguments or get_annotations(OfProgram).keys() & self.inputs.keys():
+            if arguments or get_annotations(ProgramSettings).keys() & self.inputs.keys():
                 raise SettingError(
                     "what a job is submitted with is given together with its jar; name JAR, too, "
                     "or drop the other options of the submission"
@@ -162,8 +162,8 @@ class OfProgram(OfFlink):
         return program
 
 
-class OfMachines(OfFlink):
-    """What Flink does not measure of its TaskManagers."""
+class MachineSettings(FlinkSettings):
+    """Properties of TaskManagers that Flink does not measure."""
 
     mips: QuantityText = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
     bandwidth: QuantityText | None = file_key("SPEED", "Bandwidth between two TaskManagers.")
@@ -180,7 +180,7 @@ class OfMachines(OfFlink):
         )
 
 
-class OfMoves(OfPlacement, OfProgram, OfMachines):
+class JobMoveSettings(PlacementSettings, ProgramSettings, MachineSettings):
     """Where a job may run, and how it is saved and started again."""
 
     cluster: ClusterFile = option(
@@ -211,7 +211,7 @@ class OfMoves(OfPlacement, OfProgram, OfMachines):
         return replace(super().engine(tell), moves=self.moves())
 
 
-class FlinkMoveSettings(OfMoves, OfJob):
+class FlinkMoveSettings(JobMoveSettings, JobSettings):
     """How a job is measured, tried elsewhere and moved."""
 
     rate: Rate | None = option(
@@ -241,7 +241,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
     allow_non_restored: bool = NON_RESTORED
 
     def check(self) -> None:
-        """Refuse what does not go together; a resumed move may keep the rest of its command."""
+        """Refuse contradictions; a resumed move may keep the rest of its command."""
         super().check()
         if self.resume:
             return self.exclude("resume", "dry_run")
@@ -266,7 +266,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
         return replace(super().engine(tell), patience=self.patience)
 
 
-class FlinkWatchSettings(OfMoves, OfJob):
+class FlinkWatchSettings(JobMoveSettings, JobSettings):
     """How a job is kept on TaskManagers that carry its rate."""
 
     apply: bool = option(
@@ -320,7 +320,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
 
     def judge(self) -> "RateJudge":
-        """What decides on the number of TaskManagers."""
+        """Judge that decides on the number of TaskManagers."""
         from streamplace.control.policy import POLICIES
         from streamplace.control.problem import MoveTerms
         from streamplace.flink.watch.deciding import RateJudge
@@ -329,7 +329,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         return RateJudge(POLICIES[self.policy], self.every, terms)
 
 
-class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
+class FlinkAdviseSettings(ProgramSettings, MachineSettings, JobSettings):
     """How a job is measured, and which machines are planned for it."""
 
     rate: QuantityText | None = option(
@@ -348,7 +348,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     patience: Patience = PATIENCE
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse contradictions."""
         from streamplace.flink.measure.source_lag import requested_rate
 
         super().check()
@@ -368,7 +368,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
         return replace(super().engine(tell), patience=self.patience)
 
 
-class AsPlaced(OfPlacement):
+class PlacedSettings(PlacementSettings):
     """A placement, which is needed."""
 
     def placed(self) -> Path:
@@ -378,7 +378,7 @@ class AsPlaced(OfPlacement):
         return self.placement
 
 
-class FlinkApplySettings(AsPlaced, OfProgram):
+class FlinkApplySettings(PlacedSettings, ProgramSettings):
     """How a job is submitted with a placement."""
 
     savepoint: str | None = option(
@@ -393,11 +393,11 @@ class FlinkApplySettings(AsPlaced, OfProgram):
         self.need("savepoint", "allow_non_restored")
 
 
-class FlinkVerifySettings(AsPlaced, OfJob):
+class FlinkVerifySettings(PlacedSettings, JobSettings):
     """A job, and where it should run."""
 
 
-class FlinkCancelSettings(OfJob):
+class FlinkCancelSettings(JobSettings):
     """How a job is ended."""
 
     savepoint: str | None = option(
@@ -406,7 +406,7 @@ class FlinkCancelSettings(OfJob):
     drop_state: bool = option("--drop-state", "End the job even though its state is lost.")
 
 
-class FlinkClusterSettings(OfMachines, OfJob):
+class FlinkClusterSettings(MachineSettings, JobSettings):
     """How TaskManagers are measured."""
 
     beside: Texts = option(
@@ -418,7 +418,7 @@ class FlinkClusterSettings(OfMachines, OfJob):
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
 
 
-class FlinkProfileSettings(OfJob):
+class FlinkProfileSettings(JobSettings):
     """How a job is measured."""
 
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)

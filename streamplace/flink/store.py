@@ -1,4 +1,4 @@
-"""The user's store: what has to outlive a command, in one SQLite file on this machine.
+"""The user's store: data that outlives a command, in one SQLite file on this machine.
 
 A row is a document, the JSON text of a frozen type without other fields. Every step is one
 transaction, on the disk when its block ends: a command that is killed at any line leaves the step
@@ -62,7 +62,7 @@ class _NotUsable(sqlite3.DatabaseError):
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[T]):
-    """A table, and what reads and writes its rows, which belong to owners such as a job."""
+    """A table with the adapter of its rows, which belong to owners such as a job."""
 
     name: str
     adapter: "TypeAdapter[T]"
@@ -77,7 +77,7 @@ class Rows:
     def all(
         self, table: Table[T], owner: str | None = None, last: int | None = None
     ) -> dict[int, T]:
-        """Rows by number, in order: all or those of an owner, and of these the last ones."""
+        """Rows by number, in order: all, or an owner's, or the last ones."""
         which, values = ("TRUE", []) if owner is None else ("owner = ?", [owner])
         return self._found(table, which, *values, -1 if last is None else last)
 
@@ -114,7 +114,7 @@ class Rows:
         self.database.execute(f"DELETE FROM {table.name} WHERE owner = ?", (owner,))
 
     def forget(self, table: Table[Any], most: int, owner: str | None = None) -> None:
-        """Delete all but the last rows: those of an owner, or of all."""
+        """Delete all but the last rows, of an owner or of all."""
         which, values = ("TRUE", []) if owner is None else ("owner = ?", [owner])
         last = f"SELECT id FROM {table.name} WHERE {which} ORDER BY id DESC LIMIT 1 OFFSET ?"
         query = f"DELETE FROM {table.name} WHERE {which} AND id <= ({last})"
@@ -175,7 +175,7 @@ class Store:
 
     @contextmanager
     def _opened(self, begin: str) -> Iterator[Rows]:
-        """Open the file for a block; raise StoreError for what SQLite refuses."""
+        """Open the file for a block; raise StoreError for errors of SQLite."""
         try:
             if begin != "BEGIN":
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,7 +185,7 @@ class Store:
             with closing(connected) as database:
                 database.execute("PRAGMA synchronous = FULL")  # also after a loss of power
                 database.execute(begin)
-                yield Rows(database)  # closing the file undoes what a failed block has written
+                yield Rows(database)  # closing the file undoes a failed block
                 database.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from None
@@ -305,7 +305,7 @@ def keep_renewed(holder: object, table: Table[C]) -> None:
 
 
 class TakenOver(StreamplaceError):
-    """Another command has gone on with what this one carried on."""
+    """Another command has taken over this one's row."""
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -330,7 +330,7 @@ class Claim(Generic[C]):
         self.journal = journal
 
     def leave(self) -> None:
-        """Leave the row, unless it was deleted, for whoever goes on."""
+        """Leave the row, unless it was deleted, to the next command."""
         free = self.journal.model_copy(update={"holder": None})
         self._close(lambda rows, number: rows.put(self.table, number, free))
 

@@ -36,23 +36,23 @@ class WatchRound:
     level: int = -1
     capacity: tuple[float, ...] = ()
     cost: tuple[float, ...] = ()
-    words: str = ""  # what was decided, and why
+    words: str = ""  # decision and reason
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back; else 0
     growth: float | None = None  # tuples/s by which the backlog becomes more; None if unknown
-    # Whether the job does not keep up with what arrives; None if the next round tells it first.
+    # Whether the job does not keep up; None if only the next round shows it.
     falls_behind: bool | None = None
-    shows_capacity: bool = False  # whether the rate is what the layout carries, not what arrives
-    # Whether all that arrives is known, because the sources report what waits for them.
+    shows_capacity: bool = False  # whether the rate is the layout's capacity
+    # Whether the arrival rate is known, because the sources report their backlog.
     is_known: bool = False
 
     @property
     def late(self) -> float:
-        """Seconds by which tuples are late: those that wait over those that arrive."""
+        """Seconds by which tuples are late: backlog divided by arrival rate."""
         return self.backlog / self.arriving if self.arriving > 0 else 0.0
 
     @property
     def stays_late(self) -> bool:
-        """Whether the job falls behind although what waits hardly grows."""
+        """Whether the job falls behind although its backlog hardly grows."""
         if self.growth is None or not self.falls_behind:
             return False
         return self.growth <= NOISE * self.rate
@@ -74,8 +74,8 @@ class WatchDecision:
     layout: dict[str, list[str] | str]
     machines: tuple[int, int]  # numbers of TaskManagers of the job, before and afterwards
     reason: str
-    carries: RateInterval | None = None  # what was predicted; None without a prediction
-    # What became of it, and why.
+    carries: RateInterval | None = None  # predicted rate; None without a prediction
+    # Outcome and reason.
     state: str = BEGUN
     outcome: str = ""
     after: str = ""  # id of the job afterwards

@@ -12,16 +12,17 @@ LEARNING = ("torch", "torch_geometric")
 """Packages of the extras ``learn`` and ``torch-geometric``."""
 
 
-def extra(package: str) -> Any:
-    """Import a package; MissingPackageError has the extra of its name that installs it."""
+def extra(package: str, name: str = "") -> Any:
+    """Import a package; MissingPackageError has the extra that installs it, by default its name."""
+    name = name or package
     try:
         return importlib.import_module(package)
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == package:
-            raise _missing(package, package) from None
+            raise _missing(package, name) from None
         raise MissingPackageError(
             f"{package} is installed, but cannot be imported: {shown(str(error), 200)}; install "
-            f"it again with: pip install --force-reinstall 'streamplace[{package}]'"
+            f"it again with: pip install --force-reinstall 'streamplace[{name}]'"
         ) from None
 
 

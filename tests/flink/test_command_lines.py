@@ -1,6 +1,7 @@
 """Command lines of Flink: outputs, which spare the files of others, and mistakes."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,16 @@ def test_constraints_and_clusters_are_carried(run):
     files = json.loads(run(*EXPORT, "flink", *words).out)["files"]
     assert "config/d2.yaml" in files
     assert any("Must share a device: b0s1, b0s2" in text for text in files.values())
+
+
+@pytest.mark.parametrize(
+    ("line", "package"),
+    [
+        ("flink verify --placement placement.json", "httpx"),
+        ("flink profile --rest kubernetes:shop/count", "lightkube"),
+    ],
+)
+def test_missing_packages_are_named_with_their_extra(refusal, monkeypatch, line, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    install = "install it with: pip install 'streamplace[flink]'"
+    assert refusal(*line.split()) == f"error: {package} is not installed; {install}\n"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.flink.measure.cost_fit import (
-    LEAST_CPU_ERROR,
+    MIN_CPU_ERROR,
     Observation,
     averaged,
     task_cost,
@@ -27,7 +27,7 @@ def test_both_parts_are_found_where_rates_differ(fixed, each):
     rates = fixed / each * np.array([0.05, 0.3, 2.0, 10.0, 60.0])
     cost = task_cost([Observation(rate, fixed + each * rate) for rate in rates.tolist()])
     for rate in rates.tolist():
-        assert cores_at(cost, rate) == pytest.approx(fixed + each * rate, 0.1, 2 * LEAST_CPU_ERROR)
+        assert cores_at(cost, rate) == pytest.approx(fixed + each * rate, 0.1, 2 * MIN_CPU_ERROR)
     assert cost.per_tuple == pytest.approx(each, rel=0.05)
 
 
@@ -36,7 +36,7 @@ def test_a_task_costs_what_was_measured_at_the_rate_that_was_seen(fixed, each, r
     """Whatever the prior is; at another rate it costs neither less nor more than is possible."""
     cores = fixed + each * rate
     cost = task_cost([Observation(rate, cores)])
-    assert cores_at(cost, rate) == pytest.approx(cores, 0.25, 2 * LEAST_CPU_ERROR)
+    assert cores_at(cost, rate) == pytest.approx(cores, 0.25, 2 * MIN_CPU_ERROR)
     assert cores_at(cost, rate) <= cores_at(cost, 2 * rate) <= 2 * cores_at(cost, rate)
 
 
@@ -61,7 +61,7 @@ def test_wake_ups_for_several_tuples_tell_what_is_there_at_any_rate(each_wake, w
     """So one rate tells the cost at others, up to what is not known of a wake-up."""
     fixed, rate = each_wake * wakes, batch * wakes
     cost = task_cost([Observation(rate, fixed + each * rate, wakes)])
-    error = 0.6 * fixed + 0.4 * each * rate + 2 * LEAST_CPU_ERROR
+    error = 0.6 * fixed + 0.4 * each * rate + 2 * MIN_CPU_ERROR
     assert cores_at(cost, 4 * rate) == pytest.approx(fixed + 4 * each * rate, abs=3 * error)
 
 

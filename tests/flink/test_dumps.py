@@ -117,7 +117,7 @@ def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock):
     ("answer", "requests"),
     [
         (failure("forbidden", status=403), 1),
-        (failure("a.B: busy", status=503), dumps.MOST_FAILURES),
+        (failure("a.B: busy", status=503), dumps.MAX_FAILURES),
         (failure("No TaskExecutor registered under far", status=404), 1),  # it was replaced
         ({"threadInfos": [{"threadName": 7}]}, 1),
     ],

@@ -17,7 +17,7 @@ from streamplace.flink.cpu import limits
 from streamplace.flink.cpu.limits import CpuPool
 from streamplace.flink.decide.hot import (
     HOT,
-    MOST_LINES,
+    MAX_LINES,
     NOT_HOT,
     HotJob,
     ManagerTime,
@@ -146,7 +146,7 @@ def test_of_a_job_that_is_held_back_at_least_the_busiest_operator_is_told():
 def test_causes_fit_on_one_screen():
     ((where, why),) = hot_causes(job()).items()
     lines = hot_lines({f"{where}-{i}": why for i in range(40)})
-    assert len(lines) == MOST_LINES + 1
+    assert len(lines) == MAX_LINES + 1
     assert lines[-1] == "and 28 other places (--json has all)"
     assert lines[0] == (
         "hot: sum on a-0: work: it is busy 95% of the time, 50% on a core; what would help: more "

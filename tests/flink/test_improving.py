@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
-from streamplace.flink.constants import CLEAR
+from streamplace.flink.constants import CLEAR_GAIN
 from streamplace.flink.cpu.charging import UNKNOWN
 from streamplace.flink.decide import improving
 from streamplace.flink.decide.candidates import Candidate, Question, candidate
@@ -335,7 +335,7 @@ def test_half_of_the_recorded_later_tries_are_left_and_nearly_all_that_they_gain
         for number, one in enumerate(tries):
             low, value, high = one["predicted"].values()
             rate, is_mode = one["measured"] or 0.0, one["name"].startswith("Flink's")
-            times = value / best / (1.0 if is_pinned or is_mode else 1 + CLEAR)
+            times = value / best / (1.0 if is_pinned or is_mode else 1 + CLEAR_GAIN)
             seconds = gained_seconds(times, log(high / low) / 2, worst, 10.0, 10.0)
             is_made = seconds > 0 and (value >= (1 - NOISE) * best or worst > 0)
             gain = max(0.0, rate / best - 1 - NOISE) if number else 0.0

@@ -22,7 +22,7 @@ from streamplace.flink.local.dist import find_java
 from streamplace.flink.pin import hook
 from streamplace.flink.pin.hook import PlacedEnvironment, managed_shares
 from streamplace.flink.pin.pinning import (
-    MOST_PER_DEVICE,
+    MAX_PER_DEVICE,
     SpreadLimits,
     cluster_settings,
     future_devices,
@@ -129,11 +129,11 @@ def test_any_order_of_slots_ends_with_the_counts(vectors, room, random):
         assert not any(fits(left, demand) for left in managers.values())
 
 
-@pytest.mark.parametrize("count", [7, 500, 998, MOST_PER_DEVICE])
+@pytest.mark.parametrize("count", [7, 500, 998, MAX_PER_DEVICE])
 def test_the_limit_is_exact_up_to_the_largest_count(count):
     """Count slots fit, one more does not, be it the largest number of the group or not."""
-    demand = SpreadLimits.untouched(["a", "b"]).take({"a": count, "b": MOST_PER_DEVICE})
-    for device, number in {"a": count, "b": MOST_PER_DEVICE}.items():
+    demand = SpreadLimits.untouched(["a", "b"]).take({"a": count, "b": MAX_PER_DEVICE})
+    for device, number in {"a": count, "b": MAX_PER_DEVICE}.items():
         offered = offers(device, ["a", "b"])
         assert min(offered[name] // amount for name, amount in demand.items()) == number
 

@@ -34,7 +34,7 @@ from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import LoadWindow, Present, Remedy, Usage, profile
 from streamplace.flink.measure.source_lag import source_flow
 from streamplace.flink.measure.steadiness import (
-    LEAST_WINDOWS,
+    MIN_WINDOWS,
     steady_profile,
     why_unsteady,
     window_of,
@@ -640,8 +640,8 @@ def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(
         for one, rate in zip(row["windows"], sent, strict=True)
     ]
     costs = [cores / rate for cores, rate in zip(taken, sent, strict=True)]
-    for last in range(LEAST_WINDOWS, len(seen) + 1):
-        if not why_unsteady(seen[last - LEAST_WINDOWS : last]):
+    for last in range(MIN_WINDOWS, len(seen) + 1):
+        if not why_unsteady(seen[last - MIN_WINDOWS : last]):
             assert costs[last - 1] < 1.3 * np.median(costs[-6:])
 
 
@@ -655,9 +655,9 @@ def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming):
     )
     warming.compilers, warming.half_life = 0.0, 1e-3
     seen = steady_profile(warming.flink.rest, "job", 10.0)
-    assert len(seen.windows) == LEAST_WINDOWS
+    assert len(seen.windows) == MIN_WINDOWS
     assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.05)
-    assert seen.activity["v0"].seconds >= LEAST_WINDOWS * 9.5
+    assert seen.activity["v0"].seconds >= MIN_WINDOWS * 9.5
     assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
 
 

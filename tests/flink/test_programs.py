@@ -222,7 +222,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(program, tmp_path, monke
 
 
 def test_old_jobs_are_forgotten(program, monkeypatch):
-    monkeypatch.setattr(programs, "MOST", 2)
+    monkeypatch.setattr(programs, "MAX_PROGRAMS", 2)
     for job in ("2" * 32, "3" * 32, JOB):
         remember(job, program)
     assert known_program(JOB)

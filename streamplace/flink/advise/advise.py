@@ -120,9 +120,9 @@ class Advice(Displayed):
     # Id and name of the job.
     job: str
     name: str
-    deployment: JobDeployment  # which decides what the commands are
+    deployment: JobDeployment  # decides which commands are given
     rate: float  # requested rate in tuples/s
-    flow: SourceFlow  # what the sources do now
+    flow: SourceFlow  # present rates and lag of the sources
     cpu: str  # where the CPU of operators comes from, and how far off it may be
     current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
     # Tuples/s that the job can carry where it runs: measured if its sources are held back, else
@@ -140,7 +140,7 @@ class Advice(Displayed):
     def write(self, output: str | PathLike[str]) -> str:
         """Write the plan into a folder, with the patch, or the report alone (.html), as it does.
 
-        Returns what was written, in words.
+        Returns the names of the written files, in words.
         """
         written = self.plan.write(output)
         if self.patch is None or Path(output).suffix == ".html":
@@ -223,7 +223,7 @@ class Advice(Displayed):
 
 
 def _sources(flow: SourceFlow) -> Iterator[Part]:
-    """What the sources emit and are offered, and their lag: together, and each as a detail."""
+    """Rates and lag of the sources: all together, and each as a detail."""
     sources = [*flow.sources.values()]
     if len(sources) == 1:
         yield _source(f"Source {sources[0].name}", sources[0])
@@ -318,7 +318,7 @@ class MeasuredJob(NamedTuple):
     id: str
     profile: JobProfile
     graph: StreamGraph
-    cluster: MeasuredCluster  # as the job has the TaskManagers, beside others
+    cluster: MeasuredCluster  # TaskManagers as the job sees them, beside other jobs
     # The same TaskManagers alone. Those that share a machine count with equal parts of it, as those
     # that are bought.
     alone: MeasuredCluster
@@ -403,7 +403,7 @@ def advise(
 
 
 def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates:
-    """What predicts the rates of a job's layouts."""
+    """Model of the rates of a job's layouts."""
     layout = Layout(profile.present.devices)
     left = layout.devices.difference(cluster.devices.name)
     if left < layout.devices:  # subtasks that have ended may have run there
@@ -428,7 +428,7 @@ def _at_measured_costs(graph: StreamGraph, rates: JobRates) -> tuple[StreamGraph
 
 
 def _carried(rates: JobRates, plan: PlanResult, profile: JobProfile) -> RateInterval:
-    """Tuples/s that the job carries where it runs: measured if it is held back, else predicted."""
+    """Tuples/s that the job carries now: measured if it is held back, otherwise predicted."""
     rate = rates.of(rates.present)
     if profile.flow.is_limited or plan.errors is None or not math.isfinite(rate):
         return RateInterval(rate, rate, rate)
@@ -473,7 +473,7 @@ def _notes(
     machines: Catalogue | Cluster | None,
     plan: PlanResult,
 ) -> Iterator[str]:
-    """Notes on missing measurements, and on what the advice leaves out."""
+    """Notes on missing measurements and on costs that the advice omits."""
     profile, cluster = job.profile, job.cluster
     yield from profile.doubts
     if (far := extrapolation(job.graph, plan.rate)) is not None:
@@ -537,7 +537,7 @@ def _notes_on_busiest(plan: PlanResult, profile: JobProfile) -> Iterator[str]:
 def current_machines(
     cluster: MeasuredCluster, machines: Catalogue | Cluster | None, profile: JobProfile
 ) -> CurrentMachines:
-    """TaskManagers as machines, each with its offer; without offers, those that run the job.
+    """TaskManagers as machines with their offers; without offers, the TaskManagers of the job.
 
     Without offers, each of them costs 1.
     """
@@ -558,7 +558,7 @@ def current_machines(
 
 
 def pods_as_now(cluster: MeasuredCluster) -> Catalogue:
-    """Offer of pods as those that there are, at a price of 1 each."""
+    """Offer of pods like the present ones, at a price of 1 each."""
     device = cluster.devices[0]
     memory = math.inf if device.memory is None else device.memory
     return Catalogue((Offer("pod", 1.0, device.mips, device.cores, memory),))

@@ -1,9 +1,9 @@
 """The cheapest equal pods for a rate, and the patch of a FlinkDeployment that asks for them.
 
-All TaskManagers of an application on Kubernetes are alike, nothing can be pinned to them, and
-operators whose parallelism the program does not set have that of the job. So a plan is an offer, n
+All TaskManagers of an application on Kubernetes are equal, nothing can be pinned to them, and
+operators have the parallelism of the job unless the program sets another. So a plan is an offer, n
 pods of it, s slots of each, a parallelism p of at most n · s, and a balance mode. It carries a rate
-if all layouts carry it that Flink may choose in that mode. The bound is that of plans with any
+if every layout that Flink may choose in that mode carries it. The bound is of plans with any
 parallelism and any placement on machines of one offer.
 """
 
@@ -50,7 +50,7 @@ SLOTS_SETTING = "taskmanager.numberOfTaskSlots"
 PATCH = "patch.yaml"
 """File of the patch in the folder of a plan."""
 MORE_PODS = 2
-"""Pods that are tried, as a multiple of the fewest that the bound allows, and of as many more."""
+"""Factor of the range of tried numbers of pods, above the fewest that the bound allows."""
 MIB = 2**20
 
 
@@ -60,11 +60,11 @@ def constant_of(operators: Operators, number: Ints | int) -> Floats:
 
 
 class JobOnPods(NamedTuple):
-    """What the deployment of an application sets, and the plan may change."""
+    """Settings of an application's deployment that a plan may change."""
 
     parallelism: int  # of operators whose program sets none
     mode: str  # balance mode
-    modes: tuple[str, ...]  # those that its Flink supports; none if its scheduler has none
+    modes: tuple[str, ...]  # modes that its Flink and its scheduler support
     memory: float  # bytes of a pod for each of its slots
     keeps_parallelism: bool = False  # whether Flink's autoscaler chooses the parallelism
     fills_slots: bool = False  # whether the number of pods decides on the parallelism
@@ -88,7 +88,7 @@ class JobOnPods(NamedTuple):
 class PodPatch:
     """Merge patch of a FlinkDeployment."""
 
-    head: tuple[str, ...]  # lines that say what it is
+    head: tuple[str, ...]  # lines that describe it
     changes: tuple[tuple[str, Any, str], ...]  # path, value and comment of each field
 
     @property
@@ -140,7 +140,7 @@ class EqualPods:
     def changes(
         self, resource: FlinkResource, mips: float, memory: float | None
     ) -> list[tuple[str, Any, str]]:
-        """Fields of the specification that change: path, value, and what it was.
+        """Fields of the specification that change: path, value, and previous value.
 
         ``mips``, ``memory``: speed of a core, and bytes of a TaskManager of the resource.
         """
@@ -148,7 +148,7 @@ class EqualPods:
         present, settings = manager.get("resource") or {}, resource.configuration
         needed = float(self.offer.memory)
         limit = self.offer.cores * parsed_mips(self.offer.mips) / mips
-        cpu = round(limit / float(settings.get(POD_CPU_FACTOR, "1")), 3)  # what is requested
+        cpu = round(limit / float(settings.get(POD_CPU_FACTOR, "1")), 3)  # requested CPU
         rows: list[tuple[str, Any, Any]] = [("taskManager/resource/cpu", cpu, present.get("cpu"))]
         if needed not in (inf, memory):
             size = f"{int(needed) // MIB}m"
@@ -208,12 +208,12 @@ class JobOnOffer:
 
     @property
     def fixed(self) -> dict[str, int]:
-        """Operators with another parallelism than that of the job, which their program sets."""
+        """Operators whose program sets another parallelism than the job's."""
         numbers = parallelism(self.graph)
         return {name: n for name, n in numbers.items() if n != self.job.parallelism}
 
     def deployed(self, parallel: int) -> StreamGraph:
-        """Graph whose operators have a parallelism, but for those whose program sets another."""
+        """Graph with a parallelism, except for operators whose program sets another."""
         operators, numbers = self.graph.operators, np.array(self._numbers(parallel), np.int32)
         constant = constant_of(operators, numbers)
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
@@ -224,12 +224,12 @@ class JobOnOffer:
         return [fixed.get(name, parallel) for name in self.graph.operators.name]
 
     def slots_needed(self, parallel: int) -> int:
-        """Slots in which the job runs with a parallelism: each slot sharing group has its own."""
+        """Slots that the job needs with a parallelism: each slot sharing group has its own."""
         groups = self.graph.operators.slot_sharing_group
         return sum(slots_by_group(groups, self._numbers(parallel)).values())
 
     def parallelism_in(self, slots: int) -> int:
-        """Largest parallelism for which slots suffice; 0 if they do for none."""
+        """Largest parallelism that fits into slots; 0 if none does."""
         return next((n for n in range(slots, 0, -1) if self.slots_needed(n) <= slots), 0)
 
     def on(self, pods: EqualPods) -> tuple[float, list[Layout]]:
@@ -253,7 +253,7 @@ class JobOnOffer:
     def fitting(self, number: int, settings: PlannerSettings) -> tuple[EqualPods, float] | None:
         """So many pods that carry the rate, with the rate that they carry; None if there are none.
 
-        What changes least comes first: the present parallelism, few slots, the present mode.
+        Small changes come first: the present parallelism, few slots, the present mode.
         """
         job, (offer,) = self.job, self.only.offers
         problem = PlanProblem.of(self.graph, self.only, settings)

@@ -74,7 +74,7 @@ def tasks_fixed_by(
             fixed.setdefault(planned.name[id_], set()).add(number)
     fixed_tasks = set[str]()
     for task in tasks:
-        names = {task.name, *operators_in(task.name), *map(lasting, task.texts)}
+        names = {task.name, *operators_in(task.name), *map(stable_name, task.texts)}
         for name in names & fixed.keys():
             if task.parallelism not in fixed[name]:
                 numbers = " or ".join(map(str, sorted(fixed[name])))
@@ -102,11 +102,13 @@ def with_loose_streams(graph: StreamGraph, fixed: Collection[str]) -> StreamGrap
     return replace(graph, streams=replace(graph.streams, partitioning=kinds))
 
 
-def lasting(name: str) -> str:
-    """Name, or text, of an operator without what changes with every plan.
+def stable_name(name: str) -> str:
+    """Name, or text, of an operator without the parts that change with every plan.
 
-    >>> lasting("[21]:Calc(select=[a])"), lasting("Window(Count, Job$$Lambda$17/0x7f35@e2475c39)")
-    ('Calc(select=[a])', 'Window(Count, Job$$Lambda)')
+    >>> stable_name("[21]:Calc(select=[a])")
+    'Calc(select=[a])'
+    >>> stable_name("Window(Count, Job$$Lambda$17/0x7f35@e2475c39)")
+    'Window(Count, Job$$Lambda)'
     """
     return _CHANGING.sub("", name)
 
@@ -125,7 +127,7 @@ def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mappin
 
 
 def _names(nodes: Sequence[PlanNode]) -> list[str]:
-    """Name of each operator, as placements call it, without what changes with every plan."""
+    """Name of each operator in placements, without the parts that change with every plan."""
     vertices: list[Any] = [
         {
             "id": node["id"],
@@ -134,4 +136,4 @@ def _names(nodes: Sequence[PlanNode]) -> list[str]:
         for node in nodes
     ]
     operators = operators_of(vertices, nodes)
-    return [lasting(FUSED.join(operator.names)) for operator in operators]
+    return [stable_name(FUSED.join(operator.names)) for operator in operators]

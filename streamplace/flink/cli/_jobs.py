@@ -12,11 +12,11 @@ from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, spare_inputs, spa
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
 from streamplace.errors import SettingError
 from streamplace.flink.settings import (
-    AsPlaced,
     FlinkApplySettings,
     FlinkCancelSettings,
     FlinkVerifySettings,
     Paths,
+    PlacedSettings,
     Room,
 )
 from streamplace.settings.convert import Cluster, ClusterFile, QuantityText
@@ -122,8 +122,8 @@ def verify_(settings: FlinkVerifySettings, as_json: bool) -> int:
     return 0 if outcome.fine else 1
 
 
-class JarSettings(AsPlaced):
-    """What a jar that pins its job holds, and for which devices."""
+class JarSettings(PlacedSettings):
+    """A jar that pins its job, and the devices of the cluster."""
 
     cluster: ClusterFile = option(
         "--cluster FILE",

@@ -23,7 +23,7 @@ from streamplace.cli._output import (
 from streamplace.cli._process import interruptible
 from streamplace.display.report import by_device, duration
 from streamplace.errors import SettingError
-from streamplace.flink.settings import FlinkMoveSettings, OfFlink
+from streamplace.flink.settings import FlinkMoveSettings, FlinkSettings
 
 if TYPE_CHECKING:
     from streamplace.flink.decide.improving import JobImprover
@@ -111,8 +111,8 @@ def move_(
     _show(moved, running, plan.moved, as_json, facts)
 
 
-def access(settings: OfFlink) -> list[str]:
-    """Options by which another command reaches the cluster as this one does, in any folder."""
+def access(settings: FlinkSettings) -> list[str]:
+    """Options by which another command reaches the same cluster, from any folder."""
     files = {"--authorization": settings.authorization, "--settings": settings.file}
     return [word for name, path in files.items() if path for word in (name, str(path.resolve()))]
 
@@ -255,7 +255,7 @@ def _improve(
 
 
 def _follow(move: "FlinkMove", moved: "FlinkMoved", placement: Path) -> None:
-    """Compare what a moved job emits with what its placement was predicted to carry."""
+    """Compare the rate of a moved job with the prediction for its placement."""
     from streamplace.flink.move.settling import compare
     from streamplace.io.placements import read_prediction
 

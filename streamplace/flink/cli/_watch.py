@@ -1,4 +1,4 @@
-"""``streamplace flink watch`` and ``history``: jobs that are watched, and what was predicted."""
+"""``streamplace flink watch`` and ``history``: watched jobs and recorded predictions."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +16,7 @@ from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.cli._move import access
 from streamplace.flink.settings import FlinkWatchSettings
+from streamplace.io.extras import extra
 
 if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
@@ -141,7 +142,7 @@ def _watch_pods(
     job = engine.job(settings.job)
     deployment, name = watchable(engine.rest, job), str(engine.rest.job(job)["name"])
     log = WatchLog.claimed(Store.usual(), resource.title, name, say)
-    if is_interrupted and not log.is_starting:  # else it is finished first
+    if is_interrupted and not log.is_starting:  # otherwise it is finished first
         refuse_unfinished(owner)
     most = settings.at_most or MORE * deployment.task_managers
     mover = None
@@ -163,9 +164,10 @@ def _serve_metrics(
     settings: FlinkWatchSettings, rounds: "JobRounds", name: str, stack: ExitStack
 ) -> None:
     """Serve the metrics of all rounds, if a port is given, until the stack is closed."""
-    from streamplace.flink.watch.prometheus import WatchMetrics, served
-
     if settings.metrics is not None:
+        extra("prometheus_client", "flink")
+        from streamplace.flink.watch.prometheus import WatchMetrics, served
+
         metrics = WatchMetrics(name)
         stack.enter_context(served(metrics, settings.metrics))
         rounds.on_round = metrics.add

@@ -168,7 +168,7 @@ def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
 
 
 class ConfigSettings(VerbSettings):
-    """Devices of a cluster, and what may run on them."""
+    """Devices of a cluster, and how operators may be placed on them."""
 
     cluster: ClusterFile = option("--cluster FILE", "Cluster file (TOML).", WHERE)
     room: Room = option(
@@ -303,7 +303,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
 
 
 def _say_profile(profile: "JobProfile", graph: "StreamGraph") -> None:
-    """Print how a profile was measured, and what could not be."""
+    """Print how a profile was measured, and what is missing."""
     from streamplace.model.graph import CONSISTENCY, CPU_ORIGIN
 
     for fact in (CPU_ORIGIN, CONSISTENCY):

@@ -1,29 +1,29 @@
 """CPU of the subtasks of jobs, charged from samples of the threads of their TaskManagers.
 
-Flink's busy time is wall-clock time: it includes the time in which a thread waits for a core, and
-so overestimates cheap operators. The CPU time of the threads does not. The kernel counts how long a
-thread that could run waits for a core, its run delay, and that includes throttling by a quota.
+Flink's busy time is wall-clock time: it includes waits of a thread for a core, and so overestimates
+cheap operators. The CPU time of threads does not. The kernel counts the run delay of a thread: its
+waits for a core, including throttling by a quota.
 
-A thread is charged to the tasks that it works for, or to Java, by its name (`_KINDS`):
+The name of a thread decides which tasks it is charged to, or whether to Java (`_KINDS`):
 
-- Threads whose names end with that of a task's thread are the task's: they flush its output, fire
-  its timers, fetch and run its source, or are threads of its program.
-- So are native threads that have its name, because it has started them, as RocksDB's.
-- Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, else
-  to all sinks of the TaskManager; those of its other clients, and limiters of rates, to all its
-  sources; in proportion to their records.
+- A thread whose name ends with the name of a task's thread is the task's: it flushes its output,
+  fires its timers, fetches and runs its source, or belongs to its program.
+- So is a native thread with its name, which the task has started, such as RocksDB's.
+- Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, or
+  to all sinks of the TaskManager; threads of Kafka's other clients, and limiters of rates, to all
+  its sources; in proportion to their records.
 - Garbage collection is charged to all tasks, in proportion to their CPU: garbage comes from tuples.
-- Java's and Flink's own threads work at any rate, and so do others, up to `MOST_UNNAMED`: they are
-  a constant load of the TaskManager. What others use beyond that is charged to all tasks.
+- Java's and Flink's own threads work at any rate, and so do others, up to `MAX_UNNAMED`: they are
+  a constant load of the TaskManager. The rest of the others is charged to all tasks.
 
 Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
 have little to do once a job has run for a while.
 
-Samples of threads are taken elsewhere: by `cpu.threads` with their CPU, and by `cpu.dumps` without.
-Of the latter, threads have parts of the CPU of the process (`estimated_loads`), by the number h of
-dumps in which they were on a core. It is small, so busy time b helps for subtasks: of most, the CPU
-per busy second is nearly the same, u ± a third; others wait while they are busy, or their busy time
-is wrong. With n dumps, and the probability w of the former,
+`cpu.threads` samples threads with their CPU, `cpu.dumps` without. In dumps, a thread gets a part of
+the CPU of the process (`estimated_loads`), by the number h of dumps that show it on a core. h is
+small, so busy time b helps for subtasks: most have nearly the same CPU per busy second, within a
+third of u; others wait while they are busy, or their busy time is wrong. With n dumps, and the
+probability w of the former,
 
     h ~ Poisson(Γ(mean u·b, shape α = 8)) with the prior 0.9,  else all 0 to n are alike
     part = w · (h + α) · u·b / (u·b + α) + (1 - w) · (h + 1/2)
@@ -56,18 +56,18 @@ NATIVE = "native threads"
 OTHERS = "other threads"
 OBSERVATION = "observation"
 ASSUMED = (JAVA, OBSERVATION, COMPILERS, NATIVE)
-"""Kinds of which a load bears the name where their threads are not known."""
-MOST_UNNAMED = 0.05
-"""Most cores of other threads that a TaskManager uses besides its tasks.
+"""Kinds that name a load if their threads are unknown."""
+MAX_UNNAMED = 0.05
+"""Maximum constant load of other threads of a TaskManager, in cores.
 
-Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
-systems and state backends.
+Without tuples they use about 0.01 to 0.03. More depends on the rate: clients of other systems and
+state backends.
 """
 JAVA_AT_REST, COMPILERS_AT_REST, DUMP_SECONDS = 0.02, 0.01, 0.01
 """Cores of Java itself and of compilers in a TaskManager of a steady job, and CPU of a dump of 65
 threads; assumed where dumps cannot show them (measured: benchmarks/cpu_sources.py)."""
-ALIKE, MOSTLY = 8.0, 0.9
-"""Shape of the distribution of CPU per busy second, part of subtasks that have it; judgement."""
+ALIKE, LIKELY = 8.0, 0.9
+"""Shape of the distribution of CPU per busy second, and share of subtasks with it; judgement."""
 PER_BUSY = Prior(0.5, 0.6)
 """CPU per busy second of these."""
 _OF_TASK = re.compile(
@@ -90,7 +90,7 @@ _KINDS = tuple(
         (r"Service Thread|Monitor Defl|Notification T", JAVA),
     )
 )
-"""Beginnings of the names of threads that name no task, and what they do; the first one counts."""
+"""Beginnings of thread names without a task, and the kind of work; the first match counts."""
 _TRANSACTIONAL = re.compile(r"kafka-producer-network-thread \| .*-(\d+)-\d+")
 """Thread of a client of a Kafka sink, whose transactions are called PREFIX-SUBTASK-NUMBER."""
 
@@ -130,10 +130,10 @@ SHARED = (
 )
 SAMPLED = "from the CPU of whole TaskManagers, divided by thread dumps"
 OF_PROCESS = "from the CPU of whole TaskManagers, divided in proportion to busy time"
-BUSY = "from busy time, which includes waiting for a core and can be many times too high"
+BUSY_SHARE = "from busy time, which includes waiting for a core and can be many times too high"
 UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
-SOURCES_OF_CPU = (MEASURED, SHARED, SAMPLED, OF_PROCESS, BUSY, UNKNOWN)
-"""What the CPU of a subtask is known from, the best first."""
+SOURCES_OF_CPU = (MEASURED, SHARED, SAMPLED, OF_PROCESS, BUSY_SHARE, UNKNOWN)
+"""Sources of the CPU of a subtask, the best first."""
 COUNTERS = {
     "busy": "accumulated-busy-time",
     "read": "read-records",
@@ -154,8 +154,8 @@ class JavaThread(NamedTuple):
     name: str
     cpu: float  # seconds of CPU time
     moment: float  # time of the sample
-    delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
-    wakes: float = math.nan  # number of times that it went to sleep; NaN if unknown
+    delay: float = math.nan  # seconds for which it waited for a core; NaN if unknown
+    wakes: float = math.nan  # number of sleeps; NaN if unknown
 
 
 class DumpCounts(NamedTuple):
@@ -175,7 +175,7 @@ class DumpCounts(NamedTuple):
 
 
 NO_DUMPS = DumpCounts(0, {}, 0.0)
-LEAST_DUMPS = 5
+MIN_DUMPS = 5
 """Least number of dumps that divide CPU better than busy time alone; judgement."""
 
 
@@ -197,10 +197,10 @@ class RunningSubtask(NamedTuple):
     device: str
     thread: str  # name of its thread
     busy: float  # its busy time in milliseconds; NaN if Flink does not report it
-    # Numbers of tuples that it has read and sent; NaN if Flink does not report them.
+    # Numbers of read and sent tuples; NaN if Flink does not report them.
     read: float = math.nan
     wrote: float = math.nan
-    # Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
+    # Milliseconds without input, and of back-pressure; NaN if not reported.
     idle: float = math.nan
     blocked: float = math.nan
     has_ended: bool = False  # whether it has read all of its input
@@ -254,13 +254,13 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
 def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
     """Cores that Java itself uses in each TaskManager at any rate: the mean of those with subtasks.
 
-    Of threads of no known purpose, at most `MOST_UNNAMED` counts, and of garbage collection
+    Of threads of no known purpose, at most `MAX_UNNAMED` counts, and of garbage collection
     nothing: it grows with the rate.
 
     ``kinds``: cores of the threads of each TaskManager, by kind of work.
     """
     constant = [
-        cores.get(JAVA, 0.0) + min(MOST_UNNAMED, cores.get(OTHERS, 0.0))
+        cores.get(JAVA, 0.0) + min(MAX_UNNAMED, cores.get(OTHERS, 0.0))
         for cores in kinds
         if TASKS in cores
     ]
@@ -270,7 +270,7 @@ def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
 def charged(
     loads: Sequence[ThreadLoad], subtasks: Iterable[RunningSubtask], sources: Container[str]
 ) -> dict[Key, TaskCpu]:
-    """CPU of the subtasks of a TaskManager, with that of the threads which serve them.
+    """CPU of the subtasks of a TaskManager, including the threads that serve them.
 
     Subtasks may have threads of the same name, as those of equal jobs. Those without a thread are
     left out.
@@ -302,7 +302,7 @@ def charged(
             wakes[name] += load.wakes * share
     kinds = cores_by_kind(loads)
     to_all = kinds.get(GARBAGE, 0.0) + kinds.get(NATIVE, 0.0)
-    to_all += max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
+    to_all += max(0.0, kinds.get(OTHERS, 0.0) - MAX_UNNAMED)
     cores = {name: cores[name] + to_all * share for name, share in _shares(cores).items()}
     cpu: dict[Key, TaskCpu] = {}
     for name, own in threads.items():
@@ -355,7 +355,7 @@ def estimated_loads(
 
 
 def _seen(hits: Mapping[T, int], busy: Mapping[T, float], counts: DumpCounts) -> dict[T, float]:
-    """Number of dumps in which subtasks are on a core, as it is expected: see the top of this file.
+    """Expected number of dumps with subtasks on a core: see the top of this file.
 
     ``busy``: their busy time in ms, positive.
     """
@@ -368,7 +368,7 @@ def _seen(hits: Mapping[T, int], busy: Mapping[T, float], counts: DumpCounts) ->
     constant = [math.lgamma(h + ALIKE) - math.lgamma(ALIKE) - math.lgamma(h + 1) for h in seen]
     full = expected + ALIKE
     likely = constant + ALIKE * np.log(ALIKE / full) + seen * np.log(expected / full)
-    usual, other = MOSTLY * np.exp(likely), (1 - MOSTLY) / (counts.number + 1)
+    usual, other = LIKELY * np.exp(likely), (1 - LIKELY) / (counts.number + 1)
     score = np.log(usual + other).sum(axis=1)
     best = int(np.argmax(score - [PER_BUSY.penalty(math.log(scale)) / 2 for scale in scales]))
     trust = usual[best] / (usual[best] + other)
@@ -453,7 +453,7 @@ class ClusterInterval:
         for device in {*processes, *second.dumps} - loads.keys():
             own = [subtask for subtask in grown if subtask.device == device]
             counts = second.dumps.get(device, NO_DUMPS).since(first.dumps.get(device))
-            counts = counts if counts.number >= LEAST_DUMPS else NO_DUMPS
+            counts = counts if counts.number >= MIN_DUMPS else NO_DUMPS
             if counts.number or device in processes:
                 found = estimated_loads(counts, own, processes.get(device))
                 estimated[device] = EstimatedLoads(found, counts.number)
@@ -510,6 +510,6 @@ def cpu_by_subtask(
             elif seconds is None:
                 cpu = TaskCpu(0.0, UNKNOWN)
             else:
-                cpu = TaskCpu(seconds * shares[key], BUSY)
+                cpu = TaskCpu(seconds * shares[key], BUSY_SHARE)
             answer[vertex].append((subtask, cpu))
     return answer

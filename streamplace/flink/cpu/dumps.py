@@ -1,12 +1,12 @@
-"""Thread dumps of TaskManagers, which Flink's REST interface answers, as a sampling profiler.
+"""Thread dumps of TaskManagers by Flink's REST interface, as a sampling profiler.
 
-A thread that is RUNNABLE is on a core, or waits for one, unless its top frame is a native method
-that waits: Java counts those as runnable. The part of the dumps in which a thread is on a core is
-its part of the time. `cpu.charging` divides the CPU of the process by these parts.
+A RUNNABLE thread is on a core, or waits for one, unless its top frame is a native method that
+waits: Java counts such threads as runnable. A thread's share of dumps on a core is its share of the time.
+`cpu.charging` divides the CPU of the process by these shares.
 
-For a dump the whole JVM stands still, and Flink's search for locks goes through its heap: half a
-second for a gigabyte of small objects. So dumps take at most `MOST_TIME` of the time, by how long
-their answers take, and there are none of large TaskManagers.
+A dump stops the whole JVM, while Flink searches its heap for locks: half a second for a gigabyte of
+small objects. So the answers to dumps take at most `MAX_DUMP_SHARE` of the time, and
+TaskManagers whose answers are slow are not asked again.
 """
 
 import re
@@ -18,13 +18,13 @@ from streamplace.flink.cpu.charging import NO_DUMPS, DumpCounts
 from streamplace.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.model.message_text import shown
 
-MOST_TIME = 0.1
+MAX_DUMP_SHARE = 0.1
 """Part of the time for which a TaskManager may be asked for dumps; judgement: the answer takes
 longer than the JVM stands still."""
-MOST_SECONDS = 1.0
+MAX_ANSWER_SECONDS = 1.0
 """Longest answer after which another dump is asked for; judgement: the job stands still meanwhile.
 """
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """Number of dumps in a row without an answer, after which a TaskManager is asked for none."""
 _HEAD = re.compile(r" Id=(\d+) ([A-Z_]+)[^\n]*")
 _NATIVE = re.compile(r"\n\s*at (?:[^\s(]+[./])?(\w+)\(Native Method\)")
@@ -67,7 +67,7 @@ class ThreadDumps:
         """TaskManager of which no dumps are taken → why."""
 
     def take(self) -> None:
-        """Take a dump of every TaskManager of which one is due."""
+        """Take the dumps that are due."""
         for device in self._due.keys() - self.faults.keys():
             began = time.monotonic()
             if began < self._due[device]:
@@ -76,13 +76,13 @@ class ThreadDumps:
                 answer = self._rest.get(f"/taskmanagers/{quote(device, safe='')}/thread-dump")
             except FlinkError as error:  # as a gateway's that permits no dumps, or cuts them
                 self._failures[device] += 1
-                if self._failures[device] >= MOST_FAILURES or not isinstance(error, NoAnswer):
+                if self._failures[device] >= MAX_FAILURES or not isinstance(error, NoAnswer):
                     self.faults[device] = str(error)
                 continue
             self._failures[device] = 0
             now = time.monotonic()
-            self._due[device] = began + (now - began) / MOST_TIME
-            if now - began > MOST_SECONDS:
+            self._due[device] = began + (now - began) / MAX_DUMP_SHARE
+            if now - began > MAX_ANSWER_SECONDS:
                 self.faults[device] = f"one takes {now - began:.1f} s, for which it stands still"
             self._count(device, answer["threadInfos"], now)
 
@@ -102,7 +102,7 @@ class ThreadDumps:
 
     @property
     def doubts(self) -> list[str]:
-        """Sentences on TaskManagers of which no dumps are taken."""
+        """Sentences on TaskManagers without dumps."""
         return [
             f"thread dumps of {shown(device)} cannot be taken ({why}), so its CPU is divided by "
             "busy time"

@@ -1,15 +1,15 @@
 """CPU limits of TaskManagers on this machine, by quotas of their cgroups and by their cores.
 
 A TaskManager takes its CPU from a pool: the cgroup with the smallest quota, the cores that it is
-pinned to, or all cores of the machine. Several TaskManagers may share a pool, and each may use what
-the others leave idle. Devices of the model share nothing, so each has a part of the pool:
+pinned to, or all cores of the machine. Several TaskManagers may share a pool and use its idle CPU.
+Devices of the model share nothing, so each has a part of the pool:
 
 - an equal part, in whole cores if that is one or more;
-- if it uses more now, as many whole cores as it uses. If these do not fit into the pool, or the
-  pool is full, it has exactly what it uses, and the others have at most equal parts of the rest.
+- if it uses more now, the used cores rounded up. If these do not fit into the pool, or the pool is
+  full, it has exactly the used cores, and the others have at most equal parts of the rest.
 
-So no measured placement uses more than the model allows it, and where a pool is full, the parts
-have no more CPU together than the pool. None of its TaskManagers is full before the pool is.
+So no measured placement uses more than the model allows, and the parts of a full pool have no more
+CPU together than the pool. None of its TaskManagers is full before the pool is.
 """
 
 import math
@@ -20,15 +20,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from streamplace.flink.constants import PART
+from streamplace.flink.constants import MIN_CAUSE
 
 FULL = 0.95
 """A TaskManager that uses this part of its CPU has no CPU left."""
 TINY = 1e-9
 """Difference that rounding may make of cores, and relative one of rates and factors of costs."""
-LEAST_CORES = 0.01
+MIN_CORES = 0.01
 """Least part of a TaskManager in the model, however full its machine is."""
-MOST_RESERVED = 0.9
+MAX_RESERVED = 0.9
 """Maximum share of a device's CPU that is reserved; without any CPU, nothing could be predicted."""
 _ROOT = Path("/sys/fs/cgroup")
 
@@ -44,10 +44,10 @@ class CpuPool(NamedTuple):
 class CpuShare(NamedTuple):
     """Part of a TaskManager in its pool."""
 
-    limit: float  # cores that it counts with
+    limit: float  # cores that the model assigns to it
     # The CPU that it shares with other TaskManagers; None if it has a pool for itself.
     pool: CpuPool | None = None
-    used: float = 0.0  # cores that it uses, together with those that share them
+    used: float = 0.0  # cores that it uses, including subtasks that share them
 
     @property
     def whole_cores(self) -> tuple[int, float]:
@@ -84,12 +84,12 @@ class CpuShare(NamedTuple):
 
 def is_starved(throttled: float, *, is_full: bool) -> bool:
     """Whether a TaskManager has no CPU left, or its quota stops it for a part of the time."""
-    return is_full or throttled >= PART
+    return is_full or throttled >= MIN_CAUSE
 
 
 def reserved_cores(used: float, limit: float) -> float:
-    """Cores that are not available to a job, of those that others use on a device."""
-    return min(used, MOST_RESERVED * limit)
+    """Cores of a device that other processes take from a job."""
+    return min(used, MAX_RESERVED * limit)
 
 
 def cpu_seconds(process: int) -> float:
@@ -113,7 +113,7 @@ def cpu_pool(process: int) -> CpuPool:
 
 
 def throttled_seconds(process: int) -> float:
-    """Time for which the quota of a process has stopped it; 0 without one."""
+    """Seconds for which its quota has stopped a process; 0 without a quota."""
     with suppress(OSError, ValueError, KeyError):
         rows = (Path(cpu_pool(process).name) / "cpu.stat").read_text().splitlines()
         stat = dict(row.split() for row in rows)
@@ -128,11 +128,11 @@ def cpu_shares(
     used: Mapping[str, float] | None,
     reported: Mapping[str, CpuPool] = MappingProxyType({}),
 ) -> dict[str, CpuShare]:
-    """Part of every TaskManager in the CPU that it shares with others.
+    """Share of every TaskManager in its CPU pool.
 
     TaskManagers with pools of their own also have parts of the machine, which nobody else gets.
 
-    ``processes``: those on this machine.
+    ``processes``: TaskManager → its process on this machine.
     ``used``: TaskManager → cores that it uses now; None if that is not measured.
     ``reported``: pools of TaskManagers on other machines.
     """
@@ -165,7 +165,7 @@ def _parts(used: Mapping[str, float], cores: float) -> dict[str, float]:
         return parts
     ranked = sorted(used, key=used.__getitem__, reverse=True)
     for members, device in zip(range(len(used), 0, -1), ranked, strict=True):
-        parts[device] = max(used[device], min(even, left / members), LEAST_CORES)
+        parts[device] = max(used[device], min(even, left / members), MIN_CORES)
         left -= parts[device]
     return parts
 

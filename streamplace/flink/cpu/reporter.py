@@ -1,8 +1,8 @@
 """CPU of the threads of TaskManagers by streamplace's metric reporter (`java/CpuReporter.java`).
 
-The reporter adds gauges to each TaskManager, which Flink's REST interface answers like its own
-metrics. They are texts with the rows that `cpu.threads` reads on this machine, and with the limits
-of the process. Times are those of the TaskManager's own clock, and only differences are used.
+The reporter adds gauges to each TaskManager, which Flink's REST interface shows like its own
+metrics. They are texts with the same rows as `cpu.threads` reads on this machine, and with the
+limits of the process. Times are by the TaskManager's own clock; only differences are used.
 """
 
 import re
@@ -31,7 +31,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 class CpuReport(NamedTuple):
-    """What a reporter says of its TaskManager."""
+    """Report of a reporter on its TaskManager."""
 
     threads: list[JavaThread]
     cpu: float  # seconds of CPU of the process
@@ -48,7 +48,7 @@ def jar_path() -> str:
 def parse_report(texts: Iterable[str]) -> CpuReport:
     """CpuReport from the texts of all gauges, in any order.
 
-    A ValueError says what is wrong with it.
+    A malformed report raises a ValueError with the reason.
     """
     chunks: dict[int, str] = {}
     total, numbers = 0, set()
@@ -101,7 +101,7 @@ def _count(pinned: str) -> float:
 
 @dataclass(slots=True)
 class Reporters:
-    """Reporters of a cluster, as far as there are any."""
+    """Reporters of a cluster, if there are any."""
 
     rest: Rest
     faults: dict[str, str] = field(default_factory=dict)  # TaskManager → why its report is not used

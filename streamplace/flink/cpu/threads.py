@@ -80,7 +80,7 @@ def _ip(host: str) -> str | None:
     """IP address of a host; None if it is not known here."""
     with suppress(OSError, UnicodeError):
         ip = socket.gethostbyname(host)
-        return LOOPBACK if ip.startswith("127.") else ip  # as 127.0.1.1, by which some go
+        return LOOPBACK if ip.startswith("127.") else ip  # such as 127.0.1.1, the address of some
     return None
 
 
@@ -159,7 +159,7 @@ def java_threads(process: int) -> list[JavaThread]:
     try:
         dump = subprocess.run(
             [jcmd, str(process), "Thread.print"],
-            env={**os.environ, "LC_ALL": "C.UTF-8"},  # else it prints other letters as "?"
+            env={**os.environ, "LC_ALL": "C.UTF-8"},  # otherwise it prints other letters as "?"
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=JCMD_SECONDS,

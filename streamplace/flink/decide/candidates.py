@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from streamplace.flink.constants import WORTHWHILE
+from streamplace.flink.constants import MIN_GAIN
 from streamplace.flink.decide.rates import JobRates
 from streamplace.flink.decide.slot_assignment import (
     MODES,
@@ -44,7 +44,7 @@ Only the share of held-back sources is multiplied if the rates of the others do 
 """
 FOUND, BY_SPEED = "found by search", "shares by speed"
 ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, "Flink's TASKS", "Flink's NONE")
-"""Order in which layouts of equal predictions are tried: first what helps most jobs."""
+"""Order of trials of layouts with equal predictions: first the most helpful kinds."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Question:
     """Input of a decision: the measured job, its layout and the constraints."""
 
     measured: Measurement  # the job and the devices
-    present: Layout  # by operators, also of those that Flink fused
+    present: Layout  # by operators, fused ones one by one
     slots: Mapping[str, int]  # device → number of slots that Flink may give to the job
     spreads: bool  # whether subtasks of one operator can be pinned to several devices
     # Tuples/s that all sources are offered together; None for the emitted rate, or for the maximum
@@ -64,7 +64,7 @@ class Question:
     modes: tuple[str, ...] = MODES  # Flink's modes that the cluster supports
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
-    is_placed: bool = False  # whether the slot sharing groups of the job are those of its placement
+    is_placed: bool = False  # whether the job has the slot sharing groups of its placement
     errors: PredictionErrors | None = None  # of predictions for the job; None ignores them
 
     @classmethod
@@ -123,15 +123,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A layout that a job may have, and the rate that it should carry."""
+    """A possible layout of a job, and its predicted rate."""
 
     name: str
     layout: Layout  # by operators; of Flink's possible layouts, the best one
     predicted: RateInterval  # tuples/s, however few are offered, with the errors of predictions
     kept: float = 0.0  # tuples/s of them that do not depend on the layout
-    line: str = ""  # line of configuration by which Flink produces it, or one that carries as much
+    line: str = ""  # line of configuration by which Flink produces it, or an equally good one
     can_be_pinned: bool = True  # whether the cluster can run the job in this layout
-    mode: str = ""  # Flink's mode in which it is one of the possible layouts
+    mode: str = ""  # Flink's mode with this layout among the possible ones
     by_flink: RateInterval | None = None  # tuples/s if Flink chooses one of its possible layouts
 
     @property
@@ -146,7 +146,7 @@ class Candidate:
 
 
 def candidate(question: Question, name: str, *places: Layout) -> Candidate:
-    """Candidate for layouts of which Flink chooses one: the middle one, with an interval for all.
+    """Candidate for a layout that Flink chooses: the median one, with an interval for all.
 
     The errors of the job widen it; rates of sources that do not depend on the layout are certain.
     """
@@ -187,12 +187,12 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
 def _of_mode(question: Question, mode: str, possible: Sequence[Layout]) -> Candidate:
     """The best of the layouts that Flink may choose, which is the one to pin.
 
-    The line of configuration is given only if the others carry about as much.
+    The line of configuration is set only if the other layouts carry about as much.
     """
     name, rate = f"Flink's {mode}", question.rates.of
     best = max(possible, key=rate)
     pins = question.pinnable(best)
-    is_sure = (1 + WORTHWHILE) * min(map(rate, possible)) >= rate(best)
+    is_sure = (1 + MIN_GAIN) * min(map(rate, possible)) >= rate(best)
     return replace(
         candidate(question, name, pins or best),
         line=mode_line(mode) if is_sure else "",
@@ -244,7 +244,7 @@ def _slots_for(job: str, manager: Mapping[str, Any]) -> int:
 def in_one_group(graph: StreamGraph) -> StreamGraph:
     """Return the graph with all operators in one slot sharing group, as in most programs.
 
-    A placed job has the groups of its placement; those of the program are unknown.
+    A placed job has the groups of its placement; the groups of the program are unknown.
     """
     one_group = ("",) * graph.n_operators
     return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))

@@ -5,8 +5,8 @@ as busy while it waits for a core, so its time is divided, in parts of one,
 
     busy = CPU + run delay + waiting
 
-and the run delay further into the time for which a quota has throttled the TaskManager, and that
-for which others had the core. `ROWS` is the table of causes: the first row that holds decides.
+and the run delay further into throttling of the TaskManager by a quota, and waits for cores of
+others. `ROWS` is the table of causes: the first row that holds decides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.constants import BUSY, CLEAR, PART
+from streamplace.flink.constants import BUSY_SHARE, CLEAR_GAIN, MIN_CAUSE
 from streamplace.flink.cpu.charging import GARBAGE
 from streamplace.flink.cpu.limits import FULL, is_starved
 from streamplace.flink.decide.candidates import Question, candidates
@@ -32,7 +32,7 @@ from streamplace.placers.registry import Budget
 HOT = "hot: "
 """Beginning of attributes of a measured graph about operators that limit the job."""
 NOT_HOT = f"{HOT}no operator limits the job, and no TaskManager is hot"
-MOST_LINES, EVALUATIONS = 12, 20_000
+MAX_LINES, EVALUATIONS = 12, 20_000
 """Most causes that are printed; evaluations of the search for a layout, about a second."""
 
 
@@ -45,7 +45,7 @@ class SubtaskTime(NamedTuple):
     busy: float = 0.0
     blocked: float = 0.0  # back-pressured
     cpu: float = 0.0  # of its thread
-    delay: float = 0.0  # for which its thread could run and waited for a core; 0 if unknown
+    delay: float = 0.0  # seconds for which its thread waited for a core; 0 if unknown
 
 
 class ManagerTime(NamedTuple):
@@ -55,8 +55,8 @@ class ManagerTime(NamedTuple):
     limit: float
     garbage: float = 0.0
     beside: float = 0.0  # that other jobs use in it
-    throttled: float = 0.0  # part of the time for which its quota has stopped it
-    is_full: bool = False  # whether it, or those that share its cores, have no CPU left
+    throttled: float = 0.0  # share of the time for which its quota has stopped it
+    is_full: bool = False  # whether its cores, also if shared, have no CPU left
 
 
 class HotJob(NamedTuple):
@@ -66,7 +66,8 @@ class HotJob(NamedTuple):
     managers: Mapping[str, ManagerTime]
     rate: float  # tuples/s of its sources
     shares: Mapping[str, Sequence[float]]  # of subtasks in the tuples of operators, where uneven
-    waits: Mapping[str, float]  # operator that waits for something else than CPU → tuples/s at most
+    # Operator that waits for something other than CPU → maximum of tuples/s.
+    waits: Mapping[str, float]
     sources: frozenset[str] = frozenset()  # and operators that read their splits
     readers: Mapping[str, Sequence[str]] = MappingProxyType({})  # operator → operators that read it
     gain: RateInterval | None = None  # tuples/s of the best predicted layout
@@ -83,24 +84,28 @@ class HotPlace:
         self.is_full = is_starved(manager.throttled, is_full=manager.is_full)
         shares = job.shares.get(subtask.operator, ())
         self.share, self.even = (shares[subtask.number], 1 / len(shares)) if shares else (0.0, 1.0)
-        self.is_skewed = self.share >= (1 + PART) * self.even
-        self.idle = [d for d, own in job.managers.items() if own.used < (1 - 2 * PART) * own.limit]
+        self.is_skewed = self.share >= (1 + MIN_CAUSE) * self.even
+        self.idle = [
+            d for d, own in job.managers.items() if own.used < (1 - 2 * MIN_CAUSE) * own.limit
+        ]
         # dumps alone do not show whether a quota stops a thread, or others have the core
         is_known = subtask.device in job.managers
         self.of_others = subtask.delay - manager.throttled if is_known else 0.0
         self.most = job.waits.get(subtask.operator)
-        self.pays = job.gain is not None and job.gain.value >= (1 + CLEAR) * job.rate
+        self.pays = job.gain is not None and job.gain.value >= (1 + CLEAR_GAIN) * job.rate
         readers = job.readers.get(subtask.operator, ())
         busy = [one.busy for one in job.subtasks if one.operator in readers]
-        self.cannot_send = subtask.blocked >= PART and len(busy) > 0 and max(busy) < BUSY / 2
+        self.cannot_send = (
+            subtask.blocked >= MIN_CAUSE and len(busy) > 0 and max(busy) < BUSY_SHARE / 2
+        )
 
 
 class CauseRow(NamedTuple):
-    """A cause: whether it holds at a place, the number that shows it, and what would help."""
+    """A cause: whether it holds at a place, the number that shows it, and a remedy."""
 
     cause: str
     holds: Callable[[HotPlace], bool]
-    number: str  # fields are those of a place
+    number: str  # formatted with the fields of a place
     remedy: str
     may_move: bool = False  # whether a move helps more, if it is expected to gain clearly
 
@@ -110,13 +115,13 @@ CORES = "{0.manager.used:.2g} of {0.manager.limit:.2g} cores are used"
 ROWS = (
     CauseRow(
         "garbage",
-        lambda p: p.manager.garbage >= PART * max(p.manager.used, PART * p.manager.limit),
+        lambda p: p.manager.garbage >= MIN_CAUSE * max(p.manager.used, MIN_CAUSE * p.manager.limit),
         "garbage collection takes {0.manager.garbage:.2g} cores, and " + CORES,
         "more memory (taskmanager.memory.process.size), or less state on the heap",
     ),
     CauseRow(
         "look-ups",
-        lambda p: p.most is not None and not p.is_full,  # else it may wait for CPU
+        lambda p: p.most is not None and not p.is_full,  # otherwise it may wait for CPU
         "a subtask reads at most {0.most:.3g} tuples/s, with {0.subtask.cpu:.0%} of a core",
         "more subtasks, asynchronous requests, or a cache; no other machines",
     ),
@@ -134,7 +139,7 @@ ROWS = (
     ),
     CauseRow(
         "another job",
-        lambda p: p.manager.beside >= PART * p.manager.limit and p.is_full,
+        lambda p: p.manager.beside >= MIN_CAUSE * p.manager.limit and p.is_full,
         "other jobs use {0.manager.beside:.2g} cores, and " + CORES,
         "TaskManagers of its own",
         may_move=True,
@@ -148,13 +153,13 @@ ROWS = (
     ),
     CauseRow(
         "quota",
-        lambda p: p.manager.throttled >= PART,
+        lambda p: p.manager.throttled >= MIN_CAUSE,
         "its quota of {0.manager.limit:.2g} cores stops it {0.manager.throttled:.0%} of the time",
         "a higher quota, or more TaskManagers (flink advise)",
     ),
     CauseRow(
         "neighbours",
-        lambda p: p.of_others >= PART and not p.is_full,
+        lambda p: p.of_others >= MIN_CAUSE and not p.is_full,
         "its thread waits {0.of_others:.0%} of the time for cores that others have",
         "another host, or fewer processes on this one",
         may_move=True,
@@ -173,15 +178,15 @@ ROWS = (
         "more subtasks, or more CPU (flink advise)",
     ),
 )
-"""Causes, of which the first that holds counts."""
+"""Causes; the first that holds counts."""
 
 
 def hot_causes(job: HotJob) -> dict[str, str]:
-    """Return where operators limit a job → why, and what would help, as attributes of its graph.
+    """Return limiting operators → causes and remedies, as attributes of the graph.
 
     In a job whose sources are held back, at least the busiest operator does.
     """
-    least = BUSY if job.is_limited else FULL
+    least = BUSY_SHARE if job.is_limited else FULL
     busiest: dict[str, HotPlace] = {}
     places = [HotPlace(job, one) for one in sorted(job.subtasks, key=lambda own: own.busy)]
     for place in places:
@@ -202,7 +207,7 @@ def hot_causes(job: HotJob) -> dict[str, str]:
 def why_hot(
     engine: FlinkEngine, job: str, profile: JobProfile, graph: StreamGraph
 ) -> dict[str, str]:
-    """Attributes for the graph of a profiled job: where it is hot → why, and what would help."""
+    """Attributes for the graph of a profiled job: limiting operators → causes and remedies."""
     gain, unused = None, list[str]()
     if profile.flow.is_limited:
         try:
@@ -218,7 +223,7 @@ def why_hot(
 
 
 def hot_job(profile: JobProfile, gain: RateInterval | None, unused: Sequence[str]) -> HotJob:
-    """Derive what the causes rest on from a profile, and from TaskManagers without the job."""
+    """Derive the facts behind the causes from a profile, and from TaskManagers without the job."""
     names, subtasks = {task.id: task.name for task in profile.tasks}, list[SubtaskTime]()
     sources = frozenset(task.name for task in profile.sources)
     for task, own in profile.subtasks.items():
@@ -271,6 +276,6 @@ def hot_job(profile: JobProfile, gain: RateInterval | None, unused: Sequence[str
 def hot_lines(facts: Mapping[str, str]) -> list[str]:
     """One screen."""
     lines = [f"{shown(where, 60)}: {why}" for where, why in facts.items()]
-    if more := lines[MOST_LINES:]:
-        lines[MOST_LINES:] = [f"and {counted(len(more), 'other place')} (--json has all)"]
+    if more := lines[MAX_LINES:]:
+        lines[MAX_LINES:] = [f"and {counted(len(more), 'other place')} (--json has all)"]
     return lines or [NOT_HOT]

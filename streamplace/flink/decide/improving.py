@@ -14,9 +14,9 @@ the logarithm of their ratio, a try gains
 
 seconds of work, for z ~ N(0, 1). One that is predicted to carry less than the best is tried only if
 predictions of the job were far off. If the best measured layout needs no pins, one with pins counts
-with p / (1 + CLEAR). Every move is a transaction: if the job does not run in a layout, it is moved
-back, and the layout counts as tried. If the trials are interrupted, the job is moved back to the
-best measured layout.
+with p / (1 + CLEAR_GAIN). Every move is a transaction: if the job does not run in a layout, it
+returns, and the layout counts as tried. If the trials are interrupted, the job returns to the best
+measured layout.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from typing import Any
 
 from streamplace.display.report import Report, Sheet, duration
 from streamplace.errors import StreamplaceError
-from streamplace.flink.constants import CLEAR, HORIZON_SECONDS, RATIO_ERROR
+from streamplace.flink.constants import CLEAR_GAIN, HORIZON_SECONDS, RATIO_ERROR
 from streamplace.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.layout import Layout
@@ -68,26 +68,26 @@ NINE_OF_TEN = NormalDist().inv_cdf(0.95)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A layout in which a job has run, and the rate that its sources sustained there."""
+    """A layout in which a job has run, and the sustained rate of its sources there."""
 
     name: str
-    layout: Layout  # by operators, also of those that Flink fused
+    layout: Layout  # by operators, fused ones one by one
     rate: float = 0.0  # tuples/s; 0 if it was not measured
     is_limited: bool = False  # whether a source was held back, so that the rate is the capacity
-    interruption: float | None = None  # seconds for which the move to it stopped the job
-    back: float = 0.0  # seconds for which the move back to it, after further trials, did
+    interruption: float | None = None  # interruption by the move to it, in seconds
+    back: float = 0.0  # interruption by the return to it after further trials, in seconds
     line: str = ""  # line of configuration with which Flink reaches about this rate without pins
     failure: str = ""  # why the job did not run there
     # Before it was tried; of the layout before, only if the job keeps up.
     predicted: RateInterval | None = None
     is_pinned: bool = True  # whether Flink itself would not place the job so
     repeats: tuple[float, ...] = ()  # tuples/s that were measured there earlier, in order
-    # Seconds for which its move was expected to interrupt the job.
+    # Expected interruption by the move to it, in seconds.
     expected_interruption: float | None = None
 
     @classmethod
     def present(cls, question: Question) -> "Trial":
-        """The layout in which a job was measured, and the rate that it sustains there."""
+        """The measured layout of a job, and its sustained rate there."""
         measured, rates = question.measured, question.rates
         predicted = None  # a job that keeps up may carry more there, as elsewhere
         if not measured.flow.is_limited:
@@ -103,7 +103,7 @@ class Trial:
 
     @property
     def stopped(self) -> float:
-        """Seconds for which the moves to it stopped the job; 0 if unknown."""
+        """Interruption by the moves to it, in seconds; 0 if unknown."""
         return (self.interruption or 0.0) + self.back
 
     @property
@@ -149,10 +149,10 @@ class Proposal:
     question: Question  # its last measurement
     candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
     interruptions: Interruptions  # from which those by moves are predicted
-    trials: tuple[Trial, ...]  # layouts in which it has run, in order
+    trials: tuple[Trial, ...]  # layouts that it has run in, in order
     where: Trial  # its present layout
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
-    savepoint: str | None = None  # from which the job was started; None if it was not moved
+    savepoint: str | None = None  # state that the job was started from; None if it was not moved
 
     @property
     def measured(self) -> Measurement:
@@ -167,7 +167,7 @@ class Proposal:
         return replace(self, job=job, trials=trials, where=trial, plan=None, savepoint=savepoint)
 
     def with_where(self, old: Trial, new: Trial) -> "Proposal":
-        """Return the same in the layout of one of its trials, of which more is known now."""
+        """Return the proposal in the layout of one of its trials."""
         trials = tuple(new if trial is old else trial for trial in self.trials)
         return replace(self, trials=trials, where=new)
 
@@ -196,7 +196,7 @@ class Proposal:
             if offered is None or self.where is not self.trials[0]:
                 return None
             value = {other.name: min(offered, other.predicted.value) for other in others}
-            least = (1 + CLEAR) * min(offered, rates.of(rates.present))
+            least = (1 + CLEAR_GAIN) * min(offered, rates.of(rates.present))
         target = max(others, key=lambda other: (value[other.name], -other.order), default=None)
         return None if target is None or value[target.name] <= least else target
 
@@ -207,7 +207,7 @@ class Proposal:
             return -inf
         times = min(predicted.value, self.question.rate or inf) / best.rate
         if not (best.is_pinned or other.line):
-            times /= 1 + CLEAR
+            times /= 1 + CLEAR_GAIN
         if not (times > 0 and isfinite(times)):  # no CPU of the job is known
             return times or -inf
         spread = 0.0
@@ -251,12 +251,12 @@ class Proposal:
 
     @property
     def interruption(self) -> Interruption:
-        """Seconds for which the next trial is expected to stop the job."""
+        """Expected interruption by the next trial."""
         target = self.target
         return self.interruption_to(self.where.layout if target is None else target.layout)
 
     def interruption_to(self, layout: Layout) -> Interruption:
-        """Seconds for which a move to a layout is expected to stop the job.
+        """Expected interruption by a move to a layout.
 
         It takes longest on TaskManagers that have not run the job yet, and less with every move.
         """
@@ -298,7 +298,7 @@ class Proposal:
 
     @property
     def next_step(self) -> str:
-        """Sentence on what is tried next, or why nothing is."""
+        """Sentence on the next trial, or why there is none."""
         if self.question.rate is None and not self.measured.flow.is_limited:
             return "so moving it gains nothing; to place it for a higher rate, give --rate"
         if self.target is None:
@@ -322,7 +322,7 @@ class Proposal:
         return self.where.line or next((c.line for c in same), "")
 
     def try_in_words(self, target: Candidate) -> str:
-        """A try in words: what is expected of it, and why it is made although that is little."""
+        """A try in words: its expected gain, and why it is tried despite a small gain."""
         words = f"{self.name_of(target)}: {target.predicted}"
         if target.predicted.high <= self.best.rate:
             factor = exp(self.worst_error)
@@ -363,7 +363,7 @@ class Proposal:
 
     @property
     def stopped(self) -> float | None:
-        """Seconds for which the job was stopped in all; None if it was not moved, or unknown."""
+        """Seconds of all interruptions; None if it was not moved, or if they are unknown."""
         times = [trial.stopped for trial in self.trials if trial.stopped]
         return sum(times) if times else None
 
@@ -406,7 +406,7 @@ def gained_seconds(times: float, spread: float, worst: float, there: float, back
     ``times``: predicted rate as a multiple of the best measured one.
     ``spread``: half the width of its interval, by logarithms.
     ``worst``: largest error of a prediction of the job beyond its interval, by logarithms.
-    ``there``, ``back``: seconds for which the move there and the way back stop the job.
+    ``there``, ``back``: seconds of interruption by the move there and by the return.
     """
     sigma = max(NOISE, hypot(RATIO_ERROR * spread, worst) / NINE_OF_TEN)
     off, normal = log(times / (1 + NOISE)) / sigma, NormalDist()
@@ -421,12 +421,12 @@ class JobImprover:
     engine: FlinkEngine
     # Carries out moves. None if the program is unknown, so that only a proposal can be made.
     move: FlinkMove | None
-    seconds: float = 5.0  # length of each window in which it is measured
+    seconds: float = 5.0  # length of each window of measurement
     rate: float | None = None  # tuples/s that all sources are offered together, as in `Question`
     cluster: Cluster | None = None  # the devices, if known; otherwise they are measured
     tell: Callable[[str], None] = field(default=lambda _: None)
     tries: int = TRIES  # most layouts that are tried
-    most_interruption: float = inf  # most seconds for which the job may be stopped in all
+    most_interruption: float = inf  # maximum sum of all interruptions, in seconds
     # Whether the user agrees to the next trial.
     agrees: Callable[[str], bool] = field(default=lambda _: True)
     # Finds layouts, and predicts them.
@@ -520,7 +520,7 @@ class JobImprover:
         return self._measured(proposal, target, trial, moved)
 
     def _moved(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
-        """Move a job to a layout, whatever its rate there, which is measured afterwards."""
+        """Move a job to a layout without a check of its rate, which is measured afterwards."""
         assert self.move is not None
         move, job, plan = self.move.for_trials(), proposal.job, proposal.plan
         if plan is None or plan.job != job or layout.moved_from(plan.after):
@@ -547,7 +547,7 @@ class JobImprover:
         return replace(now.with_where(there, trial), savepoint=moved.savepoint)
 
     def _measured_there(self, proposal: Proposal, job: str) -> tuple[Proposal, float]:
-        """Measure a job that was moved, and the seconds for which it warmed up."""
+        """Measure a moved job, and the seconds of its warm-up."""
         with SentReadings(self.engine.rest, job) as sent:
             self._await_running(job)
             now = self.propose(job, proposal.measured.observed, proposal.trials)

@@ -2,25 +2,25 @@
 
 A *flow* is the output of a source, or of one of its subtasks. All flows rise together, in
 proportion to their measured rates. When a resource is full, the flows that use it stop, and the
-others rise further, up to what arrives for them. Sources that keep up come first: they need less
-than a fair share of the CPU.
+others rise further, up to their arrival rates. Sources that keep up come first: they need less than
+a fair share of the CPU.
 
-A full device stops only the flows that need it. Its threads have equal shares of the CPU, so while
-its largest thread is a subtask of a source, only that one slows down: it yields CPU to the threads
-that process tuples from other devices, until it is no larger than these.
+A full device stops only the flows that use it. Its threads have equal shares of the CPU, so while
+its largest thread is a subtask of a source, only that subtask slows down: it yields CPU to the
+threads that process tuples from other devices, until it is as small as they are.
 
-With x, the multiple of its measured rate that each flow reaches, L, its load of each resource as a
-fraction of the capacity besides constant loads, and k, the factor of the costs of its source,
+With x, each flow's multiple of its measured rate, L, its load of each resource as a fraction of the
+capacity besides constant loads, and k, the factor of the costs of its source,
 
     L (k x) ≤ 1,    x ≤ 1 for sources that keep up,    and the layout carries rates · x.
 
 A flow is
 
-- all subtasks of a source with known shares of the input: it sustains the smallest of (rate of a
+- all subtasks of a source with known shares of the input: it sustains the smallest (rate of a
   subtask / its share);
 - each subtask of another source: none waits for the others, as in generators;
-- all sources together if a total rate is requested, or if they keep up, or if it is unknown which
-  do: then the question is up to which multiple of the rate no subtask falls behind.
+- all sources together if a total rate is requested, if all keep up, or if it is unknown which keep
+  up: then the result is the largest multiple of the rate at which no subtask falls behind.
 
 With the factors k, each held-back source has its measured rate in the present layout: they are 1 if
 the model is exact, and for sources that keep up.
@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.flink.cpu.limits import MOST_RESERVED, TINY
+from streamplace.flink.cpu.limits import MAX_RESERVED, TINY
 from streamplace.flink.layout import Layout
 from streamplace.flink.measure.cluster import (
     Measurement,
@@ -55,7 +55,7 @@ STEPS = 30
 
 
 class Flows(NamedTuple):
-    """Flows of a job in a layout: U flows, R resources, of which the devices come first, T threads.
+    """Flows of a job in a layout: U flows, R resources (devices first), T threads.
 
     Threads are the subtasks except for those in `own`, and the network threads of each device.
     """
@@ -132,7 +132,7 @@ class Flows(NamedTuple):
                 yielding &= self.device != device
 
     def _slopes(self, rising: Bools, yielding: Bools) -> Floats:
-        """Slopes of rising flows and of those that yield, which are equal on each full device."""
+        """Slopes of the flows: some yield to rising ones, equally on each full device."""
         slope = rising.astype(np.float64)
         rows = np.flatnonzero(yielding)
         if len(rows):
@@ -190,8 +190,8 @@ class JobRates:
     """Predicts the rates of a job's layouts."""
 
     measured: Measurement
-    present: Layout  # in which it was measured, by tasks
-    rate: float | None = None  # of all sources together; all that matters is whether one is given
+    present: Layout  # measured layout, by tasks
+    rate: float | None = None  # of all sources together; only its presence matters
 
     @property
     def is_open(self) -> bool:
@@ -237,7 +237,7 @@ class JobRates:
 
     @property
     def cost_factor(self) -> float:
-        """Factor of all costs if all sources are one flow, else of those of the first source."""
+        """Factor of all costs, or if sources are several flows, of the first one's costs."""
         return float(self.factors[0])
 
     def at_measured_costs(self, graph: StreamGraph) -> StreamGraph:
@@ -269,7 +269,7 @@ class JobRates:
 
     @cached_property
     def _carried(self) -> dict[Layout, float]:
-        """Cache of the rates of layouts, most of which are needed several times."""
+        """Cache of the rates of layouts, which are needed several times."""
         return {}
 
     def if_pinned(self, layout: Layout) -> float:
@@ -340,10 +340,10 @@ def _with_loads(
     threads = parts * instance.load[subtasks, kind]
     if len(instance.constant):
         constants = np.bincount(place, instance.constant[subtasks, kind], d).astype(np.float64)
-        constants = np.minimum(constants, MOST_RESERVED)  # threads that starve wake up less often
+        constants = np.minimum(constants, MAX_RESERVED)  # threads that starve wake up less often
         loads[:, :d] = pressures(loads[:, :d], constants)
         threads = pressures(threads, constants[place])
-        constants = np.minimum(instance.core_constant[subtasks, kind], MOST_RESERVED)
+        constants = np.minimum(instance.core_constant[subtasks, kind], MAX_RESERVED)
         loads[:, -len(place) :] = pressures(loads[:, -len(place) :], constants)
     loads, threads = np.minimum(loads, STUCK), np.minimum(threads, STUCK)
     own, device = np.zeros(len(parts)), np.zeros(len(parts), np.int64)

@@ -14,9 +14,9 @@ TASKS  of equal numbers of subtasks           one TaskManager after another larg
                                                                           fewest subtasks
 ====== ====================================== =========================== =========================
 
-If Flink may use any order, there are several possible layouts: `layouts` returns some of them. The
-rules are those of Flink 2.3; a test starts jobs in each mode and compares. In that version TASKS
-fills one TaskManager after another, so it balances tasks only among those that the job needs.
+If Flink may use any order, there are several possible layouts: `layouts` returns some of them.
+These are the rules of Flink 2.3; a test starts jobs in each mode and compares. In that version TASKS
+fills one TaskManager after another, so it balances tasks only among the ones that the job needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from streamplace.model.streams import FORWARD, RESCALED
 MODES = ("NONE", "SLOTS", "TASKS")
 MODE_SETTING = "taskmanager.load-balance.mode"
 SPREAD_SETTING = "cluster.evenly-spread-out-slots"
-"""Setting of Flink 1 for SLOTS where no mode is set."""
+"""Setting of Flink 1 for SLOTS if no mode is set."""
 Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 
@@ -48,7 +48,7 @@ def known_modes(rest: Rest) -> tuple[str, ...]:
 
 
 def mode_line(mode: str) -> str:
-    """Line of Flink's configuration by which it has a mode."""
+    """Line of Flink's configuration for a mode."""
     return f"{MODE_SETTING}: {mode}"
 
 
@@ -87,7 +87,7 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: str) -> list[Lay
 
 
 def local_bundles(graph: StreamGraph) -> list[Bundle]:
-    """Bundles in which a subtask joins one that it reads from, if the bundle lacks its operator."""
+    """Bundles in which a subtask joins one of its inputs, if the bundle lacks its operator."""
     bundles: list[Bundle] = []
     groups, streams = graph.operators.slot_sharing_group, graph.streams
     pairwise = np.isin(streams.distribution(), (FORWARD, RESCALED)).tolist()
@@ -129,7 +129,7 @@ def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Seq
 
 
 def slots_by_group(groups: Sequence[str], numbers: Sequence[int]) -> dict[str, int]:
-    """Slots of each slot sharing group, from that of every operator, and its number of subtasks.
+    """Slots of each slot sharing group, from the groups and subtasks of the operators.
 
     >>> slots_by_group(["a", "a", "b"], [4, 2, 3])
     {'a': 4, 'b': 3}

@@ -67,7 +67,7 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
         "assignment": deployment.placement.as_dict(),
     }
     layers = 0
-    if deployment.is_split:  # as many as this placement takes, if that is more than usual
+    if deployment.is_split:  # the layers of this placement, or the usual number if larger
         used = [j for free in limits.layers.values() for j in range(INDEXES) if j not in free]
         layers = max(layers_offered(len(devices)), 1 + max(used, default=0))
     settings = cluster_settings(devices, layers=layers)

@@ -337,7 +337,7 @@ def _affinity(deployment: Deployment) -> dict[str, Any]:
 def _shared(names: Sequence[str]) -> dict[str, str | int]:
     """Settings of every TaskManager, over which operators are spread.
 
-    They list the resources of all devices; a TaskManager offers those that have an amount.
+    They list the resources of all devices; a TaskManager offers the resources with an amount.
     """
     amounts = offers("", names)
     del amounts[resource("")]

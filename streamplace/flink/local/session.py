@@ -241,7 +241,7 @@ def _configure(folder: Path, settings: Settings) -> None:
 
 
 def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Terminate processes, and kill those that are still running after five seconds."""
+    """Terminate processes, and kill them if they are still running after five seconds."""
     running = [process for process in processes if process.poll() is None]
     for process in running:
         process.terminate()
@@ -269,7 +269,7 @@ def check_port(port: int) -> None:
 
 
 def free_port() -> int:
-    """A port of this machine on which nobody listens."""
+    """A free port of this machine."""
     with socket.socket() as sock:
         sock.bind((LOOPBACK, 0))
         port: int = sock.getsockname()[1]
@@ -289,7 +289,7 @@ def _dying_with_parent() -> Callable[[], None] | None:
 
 
 def _last_words(log: Path) -> str:
-    """Root cause of the first failure in a log, else its last line."""
+    """Root cause of the first failure in a log, or its last line."""
     cause, last = "", "nothing"
     for line in log.read_text(errors="replace").splitlines():
         if cause and line[:1].isdigit():  # a new entry: the failure is complete

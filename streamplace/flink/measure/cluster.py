@@ -42,18 +42,18 @@ from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
 ALL = ""
-"""Key that stands for every TaskManager in the given speeds."""
+"""Key for every TaskManager in the given speeds."""
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
 """Setting of the cores of a TaskManager on Kubernetes, and its older name."""
 POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
-"""Setting of the cores that it may use at most, as a multiple of these."""
+"""Setting of the maximum of its cores, as a multiple of the requested ones."""
 CONTRADICTED = 1.05
 """Load above which an assumed network must be faster; a full one may be measured as slightly more.
 """
 SPARE = 2.0
-"""Speed of an assumed network then, as a multiple of what a card sends or receives."""
+"""Speed of an assumed network, as a multiple of the measured traffic of a card."""
 ASSUMED_CPU = Remedy(
     "the CPU of TaskManagers on other machines is assumed: the cores that Java sees there, in "
     "equal parts for TaskManagers of one address; if containers limit it, or share a machine, "
@@ -94,7 +94,7 @@ class MeasuredCluster:
     # Core seconds per second that Java uses in each besides its tasks; None if not measured.
     java: float | None = None
     # Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
-    # TaskManagers whose cards are known are limited by these alone.
+    # TaskManagers with known cards are limited only by them.
     is_bandwidth_assumed: bool = False
     # Sentences on devices whose CPU is assumed.
     notes: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ def measured_cluster(
     ``java``: core seconds per second that Java uses in each besides its tasks; None if not
     measured.
     ``sending``: cost of remote tuples; None if not measured, and it is then assumed.
-    ``beside``: device → core seconds per second of jobs that are not moved.
+    ``beside``: device → cores used by jobs that stay.
     ``used``: device → cores in use; None if not measured.
     """
     managers = rest.task_managers()
@@ -326,7 +326,7 @@ class Measurement:
 
     graph: StreamGraph  # with measured rates, CPU and payloads
     cluster: Cluster  # the devices, with the resources that are available to this job
-    # What its sources did. If one was held back, the job may read more with another placement.
+    # Rates of its sources. If one was held back, another placement may carry more.
     flow: SourceFlow
     notes: tuple[str, ...] = ()  # sentences on missing measurements
     shares: Shares = field(default_factory=dict)
@@ -335,7 +335,7 @@ class Measurement:
 
     @property
     def unknown_cpu(self) -> list[str]:
-        """Operators of which no CPU is known, which counts as 0."""
+        """Operators without a known CPU, which counts as 0."""
         facts = self.graph.attributes.items()
         names = [name for name, fact in facts if name.startswith(CPU_OF) and fact == UNKNOWN]
         return [name.removeprefix(CPU_OF) for name in names]
@@ -415,7 +415,7 @@ def fast_enough(
 
     cluster = measured.cluster()
     if not {device for devices in layout.values() for device in devices} <= {*cluster.devices.name}:
-        return measured, None  # a TaskManager was lost meanwhile
+        return measured, None  # a TaskManager was lost in the meantime
     job = placed(graph, cluster, layout, shares)
     loads = resource_loads(job.problem.instance, job.placement)
     assumed = [device.card.is_assumed for device in measured.devices]

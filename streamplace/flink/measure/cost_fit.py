@@ -1,29 +1,28 @@
-"""The fit of costs: the CPU of threads as a part that is there at any rate, and one per tuple.
+"""The fit of costs: the CPU of threads as a fixed part and a part per tuple.
 
-The threads of a subtask wake up, flush, fire timers and fetch whether many tuples come or few, and
-what they do per batch grows less than the number of tuples. A thread that is never without tuples
-sleeps hardly ever, and all of its CPU is theirs. So the CPU of one subtask is
+The threads of a subtask wake up, flush, fire timers and fetch at any rate, and their work per batch
+grows less than the number of tuples. A thread that always has tuples hardly sleeps, and all of its
+CPU is for tuples. So the CPU of one subtask is
 
     cores = fixed + per_tuple · tuples/s
 
 with the same two unknowns for all subtasks of a task.
 
-Observations: each subtask in each window, in which it read or generated so many tuples. Subtasks on
-unlike shares of the input are different rates in a single window. Observations of nearly one rate
-are averaged first, because what differs between them is noise, of the rate as of the CPU, and would
-make a tuple seem cheap.
+An observation is the rate and the CPU of a subtask in a window. Subtasks with unequal shares of the
+input are different rates in a single window. Observations of nearly the same rate are averaged
+first: they differ by noise in rate and CPU, which would make tuples seem cheap.
 
 Unknowns are positive and fitted by their logarithms x: the maximum a posteriori of
 
     Σ ((cores − X exp(x)) / σ)²  +  Σ (t + 1) ln(1 + ((x − x₀) / s)² / t),     σ = 0.05 cores + …
 
-by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
-and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
-What is there at any rate follows the wake-ups of the threads, where they are fewer than tuples: a
-thread that wakes up for every tuple does so at its rate, and where a job is held back, for every
-batch of what waits. The tails are heavy for what a tuple costs, because few operators cost a
-hundred times as much as the others; taking that for a part at any rate would promise any rate. If
-there are several maxima, the unknowns are their mean, weighted by the probability around each.
+by Gauss–Newton steps from two starts, in each of which one unknown explains all. The prior, exp(x₀)
+with the scale s and t degrees of freedom, decides if only one rate was observed. The prior of the
+fixed part follows the wake-ups of the threads if they are fewer than tuples: a thread that wakes up
+for every tuple does so at its rate, and in a job that is held back, for every waiting batch. The
+prior of the cost of a tuple has heavy tails, because few operators cost a hundred times as much as
+others; a fixed part in place of such a cost would promise any rate. If there are several maxima,
+the unknowns are their mean, weighted by the probability around each.
 """
 
 import math
@@ -36,16 +35,16 @@ from streamplace.model.arrays import Floats
 
 CPU_ERROR = 0.05
 """Error of the CPU of threads, relative to it, that does not average out; assumed."""
-LEAST_CPU_ERROR = 5e-4
-"""Least error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
+MIN_CPU_ERROR = 5e-4
+"""Minimum error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
 SAME_RATE = 1.3
-"""Largest ratio of rates that are averaged."""
-MOST_STEPS = 100
+"""Maximum ratio of averaged rates."""
+MAX_STEPS = 100
 CONVERGED = 1e-9
 
 
 class Prior(NamedTuple):
-    """What is known of a cost without measurement, as a distribution of its logarithm."""
+    """Prior of a cost: a distribution of its logarithm."""
 
     median: float
     spread: float
@@ -72,12 +71,12 @@ PER_TUPLE = Prior(1e-6, 1.7, 2.0)
 """Core seconds per tuple, of the same; among others, there are models asked for each tuple."""
 
 
-A_WAKE, MOST_OF_A_WAKE = Prior(60e-6, 0.7), 100e-6
+A_WAKE, MAX_WAKE = Prior(60e-6, 0.7), 100e-6
 """Core seconds that are there at any rate for each wake-up of threads that take several tuples, and
 the most of them. The median has the least bias from one rate to others, for the jobs of the prior
 (benchmarks/costs_by_rate.py); straight lines through all rates begin at 14 to 81 µs."""
-FEW_WAKES = 10.0
-"""Wake-ups per second that show nothing: those of timers, beside the work of a busy thread."""
+MAX_IDLE_WAKES = 10.0
+"""Wake-ups per second without information: timers beside the work of a busy thread."""
 
 
 class Observation(NamedTuple):
@@ -90,7 +89,7 @@ class Observation(NamedTuple):
 
     @property
     def wakes_without_tuples(self) -> float:
-        """Wake-ups per second after it has waited for something else than a tuple."""
+        """Wake-ups per second after waits for something other than a tuple."""
         batched = 1 - self.wakes / max(self.tuples, self.wakes, 1.0)
         return self.wakes * batched * (1 - self.held_back)
 
@@ -100,7 +99,7 @@ Observed = Mapping[str, Sequence[Observation]]
 
 
 class TaskCost(NamedTuple):
-    """What the subtasks of a task cost."""
+    """Costs of the subtasks of a task."""
 
     fixed: float  # cores of a subtask at any rate
     per_tuple: float  # core seconds per tuple
@@ -118,9 +117,9 @@ def task_cost(
     rows = averaged(observed)
     most = math.inf
     if rows and not any(math.isnan(row.wakes) for row in rows):
-        most = MOST_OF_A_WAKE * max(1.0, *(row.wakes for row in rows))
+        most = MAX_WAKE * max(1.0, *(row.wakes for row in rows))
         slept = max(row.wakes_without_tuples for row in rows)
-        if slept > FEW_WAKES:
+        if slept > MAX_IDLE_WAKES:
             fixed = A_WAKE._replace(median=A_WAKE.median * slept)
         fixed = fixed._replace(median=min(fixed.median, most))
     factors = np.array([(1.0, row.tuples) for row in rows], np.float64).reshape(-1, 2)
@@ -171,7 +170,7 @@ def _fitted(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Floats:
 
     ``factors``: [N, K]. ``cores``: [N].
     """
-    sigma = CPU_ERROR * cores + LEAST_CPU_ERROR
+    sigma = CPU_ERROR * cores + MIN_CPU_ERROR
     scaled, target = factors / sigma[:, None], cores / sigma
     center = np.log([prior.median for prior in priors])
     largest = np.log(np.maximum(cores[:, None] / np.maximum(factors, 1e-300), 1e-300))
@@ -209,7 +208,7 @@ def _descended(
         return float(rest @ rest) + sum(prior.penalty(at) for prior, at in pairs)
 
     damping, least = 1e-3, loss(x)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         jacobian, weight = scaled * np.exp(x), _weights(x, priors)
         hessian = jacobian.T @ jacobian + weight
         slope = jacobian.T @ (target - scaled @ np.exp(x)) - weight @ (x - center)

@@ -1,9 +1,9 @@
-"""Uneven shares of the subtasks of an operator in its tuples, as counted.
+"""Uneven shares of the subtasks of an operator in its tuples, by counts.
 
 Flink sends every tuple of a keyed stream to the subtask that owns its key, so popular keys make
-some subtasks busier than others, whatever the placement. So do partitioners of the program, and
-partitions of a topic that are not a multiple of the subtasks of a source. For a source that reports
-its lag, the lag is part of its input.
+some subtasks busier than others in any placement. So do partitioners of the program, and a number
+of partitions that is no multiple of a source's subtasks. The input of a source that reports its lag
+includes the lag.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ from streamplace.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.arrays import Floats
 from streamplace.model.key_groups import subtask_parts
 
-LEAST_TUPLES = 1000.0
-"""Minimum number of tuples of an operator from which its shares are known."""
+MIN_TUPLES = 1000.0
+"""Minimum number of tuples of an operator with known shares."""
 SKEWED = 0.05
 """Minimum difference between a subtask's share and the expected one, relative to it."""
 SHARE_ERRORS = 4.0
@@ -25,7 +25,7 @@ SHARE_ERRORS = 4.0
 WAITS = 0.2
 """Minimum part of the time that a subtask of a source waits if it emits all that arrives."""
 Shares = Mapping[str, Sequence[float]]
-"""Operator → part of its tuples that each of its subtasks reads, for those where it is uneven."""
+"""Operator → share of its tuples that each of its subtasks reads, if uneven."""
 
 
 def key_shares(
@@ -67,8 +67,8 @@ def key_shares(
 
 
 def _surplus(read: Floats, parts: Floats) -> Floats:
-    """Tuples by which each subtask differs clearly from its expected share; else 0."""
-    if not read.sum() >= LEAST_TUPLES:  # NaN is not, either
+    """Tuples by which each subtask clearly exceeds or misses its expected share; otherwise 0."""
+    if not read.sum() >= MIN_TUPLES:  # NaN is not, either
         return np.zeros(len(read))
     expected = read.sum() * parts
     limits = np.maximum(SKEWED * expected, SHARE_ERRORS * np.sqrt(expected))

@@ -5,13 +5,13 @@ from dataclasses import replace
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from streamplace.flink.constants import LEAST_BUSY
+from streamplace.flink.constants import MIN_BUSY
 from streamplace.flink.cpu.charging import COMPILERS
 from streamplace.flink.cpu.limits import reserved_cores
 from streamplace.flink.measure.cluster import FRAMING, capacity, slowness
 from streamplace.flink.measure.key_shares import Shares
 from streamplace.flink.measure.profile import PER_THREAD, JobProfile, Present, costs_of
-from streamplace.flink.measure.source_lag import LEAST_RATE
+from streamplace.flink.measure.source_lag import MIN_RATE
 from streamplace.flink.measure.streams import (
     SendingCost,
     carried_by_streams,
@@ -38,8 +38,8 @@ from streamplace.model.units import LARGEST, UNLIMITED_BPS, digits
 ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
-FEW_COPIES = 0.01
-"""Largest share of the tuples of an operator whose copies may be left out, as those of rules."""
+MAX_COPIES = 0.01
+"""Maximum share of the tuples of an operator whose copies are ignored, such as rules."""
 
 
 def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
@@ -55,7 +55,7 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
     usual = {profile.edges[e].source: size for e, size in reversed(sizes.items())}
     profile.check_sources()
     rates = {task.id: _source_rate(profile, task) for task in profile.sources}
-    least = LEAST_RATE * sum(rates.values())
+    least = MIN_RATE * sum(rates.values())
     constant = profile.constant
     operators = [
         _operator(
@@ -93,7 +93,7 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
     facts |= {
         KEEPS_PARALLELISM + name_of[edge.target]: COPIED
         for e, edge in enumerate(profile.edges)
-        if edge.is_broadcast and carried.tuples[e] > FEW_COPIES * profile.tuples[edge.target]
+        if edge.is_broadcast and carried.tuples[e] > MAX_COPIES * profile.tuples[edge.target]
     }
     if profile.drift > 0:
         facts[PROFILE_DRIFT] = float(f"{min(profile.drift, LARGEST):.4g}")
@@ -167,7 +167,7 @@ def _cores_of_subtask(profile: JobProfile, task: FlinkTask) -> float:
     nothing of that.
     """
     cpu = profile.cpu[task.id]
-    if not cpu.busiest >= LEAST_BUSY * task.parallelism:
+    if not cpu.busiest >= MIN_BUSY * task.parallelism:
         return 1.0
     return max(1.0, round(cpu.cores / cpu.busiest, 2))
 
@@ -189,7 +189,7 @@ def _splits(profile: JobProfile, source: FlinkTask) -> int:
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:
-    """Payload of a stream; None if it is that of its source, or unknown."""
+    """Payload of a stream; None if its source has the same, or if it is unknown."""
     if size is None or abs(size - usual) <= ALIKE_PAYLOADS * max(size, usual):
         return None
     return size

@@ -47,7 +47,7 @@ from streamplace.model.message_text import counted, listed, quoted, shown
 
 
 class Remedy(str):
-    """A doubt that the user can do something about: commands print it, and log the others."""
+    """A doubt with a remedy: commands print it, and log doubts without one."""
 
     __slots__ = ()
 
@@ -63,13 +63,13 @@ UNMEASURED_PYTHON = Remedy(
 )
 """Doubt about operators that Python processes run."""
 PER_THREAD = (MEASURED, SAMPLED)
-"""Sources of CPU that show what the subtasks of an operator take at different rates."""
-LEAST_PART = 0.5
-"""Minimum part of waiting in the busy time without run delay.
+"""Sources of CPU that are valid at different rates."""
+MIN_WAITING_SHARE = 0.5
+"""Minimum share of waiting in the busy time without run delay.
 
 Below it, the CPU alone predicts the limit of a subtask within a factor of two.
 """
-LEAST_WAITING = 0.1
+MIN_WAITING = 0.1
 """Minimum of waiting in seconds per second and subtask.
 
 Less may be due to locks and page faults, or to counters and threads that are read at different
@@ -78,7 +78,7 @@ times.
 
 
 class Usage(NamedTuple):
-    """CPU that a TaskManager has, and its CPU usage during the measurement."""
+    """CPU share of a TaskManager, and its usage during the measurement."""
 
     share: CpuShare  # its part of the CPU of the machine
     kinds: Mapping[str, float]  # cores by kind of thread
@@ -88,7 +88,7 @@ class Present(NamedTuple):
     """The measured layout."""
 
     devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
-    # Usage by TaskManager; those whose threads cannot be read on this machine are missing.
+    # Usage by TaskManager; without TaskManagers with unreadable threads.
     usage: Mapping[str, Usage]
     java: float | None  # cores that Java itself uses in each TaskManager; None if not measured
     # Bytes per second and cores of threads that send and receive, of the TaskManagers that exchange
@@ -99,7 +99,7 @@ class Present(NamedTuple):
 
 
 class CpuOrigin(NamedTuple):
-    """Where the CPU of the operators of a profile comes from."""
+    """Source of the CPU of the operators of a profile."""
 
     words: str
     # Relative error of nine of ten operators (benchmarks/cpu_sources.py).
@@ -111,7 +111,7 @@ class CpuOrigin(NamedTuple):
 
 BY_REPORTER = CpuOrigin("reporter in each TaskManager", 0.05)
 BY_DUMPS, USUAL_DUMPS = CpuOrigin("thread dumps", 0.42), 100
-"""Error for so many dumps of each TaskManager; it falls with the root of their number."""
+"""Error for this number of dumps of each TaskManager; it falls with the root of the number."""
 BY_BUSY_TIME = CpuOrigin("CPU of whole TaskManagers, divided by busy time", 1.8)
 
 
@@ -128,7 +128,7 @@ class LoadWindow(NamedTuple):
 
 
 def costs_of(windows: Iterable[LoadWindow]) -> list[float]:
-    """Core seconds per tuple of the sources in each window in which they sent."""
+    """Core seconds per tuple of the sources in each window with tuples."""
     return [window.cores / window.rate for window in windows if window.rate > 0]
 
 
@@ -136,7 +136,7 @@ class WaitingLimit(NamedTuple):
     """Limit of an operator that waits for something other than CPU."""
 
     rate: float  # tuples/s that a subtask reads at most
-    part: float  # part of its busy time in which it waits
+    part: float  # waiting share of its busy time
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +148,15 @@ class JobProfile:
     edges: Sequence[Edge]
     activity: Mapping[str, Activity]
     cpu: Mapping[str, TaskCpu]  # core seconds per second of each task, by id
-    # Tuples/s that each task processes: those that it reads, or generates if it is a source.
+    # Tuples/s that each task reads, or generates if it is a source.
     tuples: Mapping[str, float]
-    flow: SourceFlow  # what its sources did
+    flow: SourceFlow  # rates and lag of its sources
     present: Present  # its placement, and the CPU usage of its TaskManagers
     origin: CpuOrigin  # of ``cpu``
     # Sentences on missing measurements, in one list for all copies. Those on the cluster are added
     # after the graph, whose attribute ``unmeasured`` lacks them; `Measurement.notes` has all.
     doubts: list[str] = field(default_factory=list)
-    # Windows in which the job was measured, including this profile; empty if it is the only one.
+    # Windows of measurement, including this profile's; empty if it is the only one.
     windows: Sequence[LoadWindow] = ()
     drift: float = 0.0  # relative change of its CPU per tuple that may follow; 0 if it is steady
     # Shares of the subtasks in the tuples of operators where they are uneven.
@@ -167,11 +167,11 @@ class JobProfile:
     observations: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     # The same by operator, of layouts that were measured before.
     earlier: Observed = field(default_factory=dict)
-    # Tasks that are limited by waiting, as far as is known.
+    # Tasks that are known to be limited by waiting.
     waiting: Mapping[str, WaitingLimit] = field(default_factory=dict)
     # Task → its subtasks, with the increase of their counters, and their CPU.
     subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]] = field(default_factory=dict)
-    # TaskManager → part of the time for which its quota has stopped it, where that is known.
+    # TaskManager → share of the time for which its quota has stopped it, if known.
     throttled: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -323,7 +323,7 @@ def _origin(
 
 
 def _refuse_ended(windows: JobWindows) -> None:
-    """Raise FlinkError if a source has ended meanwhile, whose rate is no longer valid."""
+    """Raise FlinkError if a source has ended, because its rate is no longer valid."""
     vertices = windows.rest.job(windows.job)["vertices"]
     ended = {row["id"] for row in vertices if row.get("status") == FINISHED}
     for task in windows.tasks:
@@ -411,7 +411,7 @@ def _waiting_limits(
         able = activity.busy - sum(thread.delay for thread in threads)
         waiting = able - sum(thread.cores for thread in threads)
         paused = sum(pauses.get(subtask.device, math.nan) for subtask, _ in own)
-        if waiting - paused >= max(LEAST_PART * able, LEAST_WAITING * task.parallelism):
+        if waiting - paused >= max(MIN_WAITING_SHARE * able, MIN_WAITING * task.parallelism):
             rate = float(f"{activity.records_in / able:.3g}")
             limits[task.id] = WaitingLimit(rate, waiting / activity.busy)
     return limits
@@ -453,7 +453,7 @@ def present_of(
 def _doubts(
     windows: JobWindows, interval: JobInterval, cpu: Mapping[str, TaskCpu], *, is_python: bool
 ) -> Iterator[str]:
-    """Sentences on what was not measured, or not where it belongs."""
+    """Sentences on missing and on inconsistent measurements."""
     for task in windows.tasks:
         ended = sum(subtask.has_ended for subtask, _ in interval.subtasks.get(task.id, ()))
         number, expected = interval.activity[task.id].reporting, task.parallelism - ended

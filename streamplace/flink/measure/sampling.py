@@ -30,7 +30,7 @@ Kafka's sink lets its bytes fall whenever a transaction gets another producer.
 """
 COUNTS = (*RISING, "numBytesOut")
 BUSY_MS, BACK_PRESSURED_MS = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
-MOST_BACK_PRESSURED_MS = f"{BACK_PRESSURED_MS}.max"
+MAX_BACK_PRESSURED_MS = f"{BACK_PRESSURED_MS}.max"
 """Largest back-pressured time of a subtask of a vertex, which Flink reports beside the sum."""
 _METRICS = (*COUNTS, BUSY_MS, BACK_PRESSURED_MS)
 PROCESS_CPU = "Status.JVM.CPU.Time"
@@ -39,8 +39,8 @@ PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
 Reading = tuple[float, Mapping[str, float]]
 """Time in s, and values of counters at that time."""
-LONGEST_OPERATOR = 80
-"""Length to which Flink cuts the names of operators in the names of their metrics."""
+MAX_OPERATOR_NAME = 80
+"""Maximum length of operator names in the names of Flink's metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class Activity:
     readings: Sequence[
         Reading
     ] = ()  # times at which the metrics had just changed, with their values
-    reporting: int = 0  # number of subtasks whose metrics Flink reports; 0 if that is unknown
+    reporting: int = 0  # number of subtasks with metrics; 0 if unknown
 
     @property
     def records_in(self) -> float:
-        """Tuples/s that it read."""
+        """Tuples/s read."""
         return self.rates.get("numRecordsIn", 0.0)
 
     @property
     def records_out(self) -> float:
-        """Tuples/s that it sent to other vertices; a tuple to several of them counts once."""
+        """Tuples/s sent to other vertices; a tuple to several of them counts once."""
         return self.rates.get("numRecordsOut", 0.0)
 
     @property
@@ -84,7 +84,7 @@ class Activity:
         The times of subtasks are counted since their start, so while that of another subtask is
         larger, nothing is known of a subtask; 0 also if Flink reports only sums.
         """
-        return self.rates.get(MOST_BACK_PRESSURED_MS, 0.0) / 1000
+        return self.rates.get(MAX_BACK_PRESSURED_MS, 0.0) / 1000
 
     def growth(self, metric: str) -> float | None:
         """Change of a metric per second, possibly negative; None if it was not read twice."""
@@ -129,7 +129,7 @@ def tuples_per_record(operator: str, activity: Activity) -> float:
 
 
 def _prefix(operator: str) -> str:
-    return re.sub("[ .:,]", "_", operator[:LONGEST_OPERATOR])
+    return re.sub("[ .:,]", "_", operator[:MAX_OPERATOR_NAME])
 
 
 @dataclass(slots=True)
@@ -150,7 +150,7 @@ class _Counters:
     def read(self, rest: Rest, job: str) -> None:
         """Read the current counters; ignore an answer without values."""
         needed = [name for name in self.wanted if not name.endswith(PENDING)]
-        # A source of Kafka reports what is pending from its first record on, which may be late.
+        # A source of Kafka reports pending records only from its first record on.
         may_report = self.changed is not None and not self.offered.issuperset(self.wanted)
         if may_report or (not self.readings and not self.offered.issuperset(needed)):
             rows = rest.get(self.path.partition("?")[0])
@@ -185,7 +185,7 @@ class _Counters:
             self.readings.append((self.changed, counters))
             self.changed = None
         elif self.previous is not None and not self.previous.items() <= counters.items():
-            self.changed = now  # a further metric is no change of those that were read
+            self.changed = now  # a further metric does not change earlier ones
         self.previous = counters
 
     def span(self, since: int) -> float:
@@ -193,7 +193,7 @@ class _Counters:
         return self.readings[-1][0] - self.readings[since][0] if self.readings[since:] else 0.0
 
     def activity(self, since: int, until: int) -> Activity:
-        """Rates between two recorded times; 0 if nothing changed meanwhile."""
+        """Rates between two recorded times; 0 if nothing changed between them."""
         readings = self.readings[since : until + 1]
         if len(readings) < 2:
             totals = self.previous or {}
@@ -278,7 +278,7 @@ class Sampler:
         )
 
     def between(self, first: int, last: int) -> dict[str, Activity]:
-        """Activity of vertices and of TaskManagers from the end of one window to that of another.
+        """Activity of vertices and of TaskManagers between the ends of two windows.
 
         Windows are numbered from 1; 0 is the beginning.
         """
@@ -304,7 +304,7 @@ def restarted(job: str) -> FlinkError:
 
 
 def _reporting(rows: Sequence[Metric]) -> int:
-    """Number of subtasks whose metrics were summed up; 0 if that is unknown."""
+    """Number of subtasks with metrics; 0 if unknown."""
     sums = ((as_number(row.get("sum")), as_number(row.get("avg"))) for row in rows)
     numbers = (total / mean for total, mean in sums if mean > 0)
     return max([0, *(round(number) for number in numbers if math.isfinite(number))])
@@ -314,5 +314,5 @@ def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
     """Sums over the subtasks, or values of a TaskManager, that are numbers."""
     values = {row["id"]: as_number(row.get("sum", row.get("value"))) for row in rows}
     largest = next((row.get("max") for row in rows if row["id"] == BACK_PRESSURED_MS), None)
-    values[MOST_BACK_PRESSURED_MS] = as_number(largest)
+    values[MAX_BACK_PRESSURED_MS] = as_number(largest)
     return {name: value for name, value in values.items() if math.isfinite(value)}

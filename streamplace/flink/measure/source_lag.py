@@ -1,20 +1,19 @@
-"""Flows of the sources of a job: the rates that they emit and are offered, and their lag.
+"""Flows of the sources of a job: emitted and offered rates, and lag.
 
 Lag decides first. The pending records of a source have arrived and were not read yet, so
 
     offered = emitted + growth of the lag,
 
-with as many tuples for each record as the source makes of those that it reads. A source whose lag
-does not grow keeps up, whatever back-pressure and CPU show, unless draining the lag would take
-longer than `BACKLOG_SECONDS`: then it catches up, and another layout may do so sooner. Without lag,
-a source that is back-pressured, has no free CPU or is busy all the time may be offered more than it
+with as many tuples per pending record as per read record. A source whose lag does not grow keeps
+up, despite back-pressure and full CPU, unless draining the lag would take longer than
+`BACKLOG_SECONDS`: then it catches up, and another layout may do so sooner. Without a reported lag,
+a source that is back-pressured, has no free CPU or is always busy may be offered more than it
 emits.
 
-While a backlog is drained, a subtask of a source reads as fast as its place allows. It has a share
-of the input: what has arrived for its partitions of Kafka, or else for it since the start of the
-job. The source lasts at the rate at which none of its subtasks falls behind, which is the smallest
-of (rate of a subtask that drains a backlog / its share of the input). Sources without lag have no
-shares, and count as a sum.
+While a backlog is drained, a subtask of a source reads as fast as its place allows. Its share of
+the input is the number of records for its partitions of Kafka, or of its own since the start of the
+job. The sustained rate of the source, at which no subtask falls behind, is the smallest (rate of a
+draining subtask / its share). Sources without lag have no shares, and count as a sum.
 """
 
 import itertools
@@ -66,8 +65,8 @@ restart or a move, which took up to 46 s, leave as much.
 DRAINING_SECONDS = 2.0
 """A subtask is draining if it needs longer at its rate for what waits for it, at either end of the
 measurement: it fetches, and reports its lag, about once a second."""
-LEAST_RATE = 1e-9
-"""Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
+MIN_RATE = 1e-9
+"""Rate of silent sources, relative to the total rate: sources of a graph need a rate above 0."""
 RATE_SECONDS = 5.0
 """Duration of each measurement of a rate that is steady."""
 _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
@@ -76,7 +75,7 @@ _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
 class SubtaskFlow(NamedTuple):
     """A subtask of a source that reports its lag."""
 
-    rate: float  # tuples/s that it emits
+    rate: float  # emitted tuples/s
     arrived: float  # tuples that it has read so far, and that wait
     pending: tuple[float, float]  # tuples that waited for it at both ends of the measurement
     seconds: float = RATE_SECONDS  # duration of the measurement
@@ -116,13 +115,13 @@ class SourceFlow:
     why: str | None = None  # why more may arrive than is emitted
     pending: float | None = None  # tuples that wait; None unless all sources report them
     growth: float = 0.0  # growth of the lag, in tuples/s
-    back_pressured: float = 0.0  # share of the time for which it was; 0 if unknown
+    back_pressured: float = 0.0  # share of the time with back-pressure; 0 if unknown
     subtasks: Sequence[SubtaskFlow] = ()  # empty if they do not report their lag
-    partitions: int = 0  # partitions of Kafka that it reads; 0 if unknown, or if it reads others
+    partitions: int = 0  # number of its partitions of Kafka; 0 if unknown, or for other sources
 
     @property
     def held_back(self) -> frozenset[str]:
-        """Sources for which more may arrive than they emit."""
+        """Sources that may be offered more than they emit."""
         return frozenset(name for name, source in self.sources.items() if source.is_limited)
 
     @property
@@ -311,7 +310,7 @@ def lag_grows(activity: Activity, pending: str, rate: float) -> bool | None:
     and is never as small in the second half as in the first.
 
     ``pending``: metric of its unread records.
-    ``rate``: records/s that it reads.
+    ``rate``: read records/s.
     """
     growth, values, is_steady = activity.growth(pending), activity.values(pending), True
     if growth is None:
@@ -349,7 +348,7 @@ def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
         name: source.rate if source.offered is None else source.offered
         for name, source in flow.sources.items()
     }
-    least = LEAST_RATE * sum(offered.values())
+    least = MIN_RATE * sum(offered.values())
     if not least:
         return graph
     rates = [

@@ -28,15 +28,15 @@ from streamplace.model.defaults import PATIENCE_SECONDS
 
 LOG = logging.getLogger(__name__)
 
-STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
+STEADY_SECONDS, MIN_WINDOWS = 20.0, 4
 """Time, and number of windows, over which a job must be steady."""
 STEADY = 0.05
 """Largest relative change over that time that does not matter."""
-MOST_CHANGE = 0.3
-"""Largest change by which a slope may be noise; a steady job does not vary by more."""
-MOST_COMPILERS = 0.15
-"""Largest share of Java's compilers in the CPU of TaskManagers whose code hardly changes."""
-LEAST_COMPILERS = 0.02
+MAX_CHANGE = 0.3
+"""Maximum change that a slope may show as noise; a steady job does not vary by more."""
+MAX_COMPILERS = 0.15
+"""Maximum share of Java's compilers in the CPU of warm TaskManagers."""
+MIN_COMPILERS = 0.02
 """Compilers are ignored below this part of the CPU limit of TaskManagers.
 
 In a job with a low load they continue for minutes, partly with code that serves the profiler.
@@ -59,12 +59,12 @@ def steady_profile(
         windows.add(seconds)
         profile = profile_of(windows)
         if not any(source.back_pressured for source in profile.flow.sources.values()):
-            profile.check_sources()  # else one that is held back may send in the next window
+            profile.check_sources()  # otherwise a held-back one may send in the next window
         loads.append(window_of(profile))
         last = _last(loads)
         waited = time.monotonic() - began
         reason = why_unsteady(last)
-        is_enough = len(loads) >= LEAST_WINDOWS or not patience
+        is_enough = len(loads) >= MIN_WINDOWS or not patience
         if not reason or (waited >= patience and is_enough):
             break
         LOG.debug("not steady after %.0f s: %s", waited, reason)
@@ -72,7 +72,7 @@ def steady_profile(
     if not reason:
         return answer
     costs, measured = costs_of(last), sum(window.seconds for window in last)
-    is_known = len(costs) >= LEAST_WINDOWS and any(costs)
+    is_known = len(costs) >= MIN_WINDOWS and any(costs)
     drift = (max(costs) - min(costs)) / mean(costs) if is_known else math.inf
     answer.doubts.append(
         Remedy(
@@ -88,7 +88,7 @@ def window_of(profile: JobProfile) -> LoadWindow:
     """Rates and CPU of a profile of one window."""
     compilers, usage = 0.0, profile.present.usage
     cores = sum(own.kinds.get(COMPILERS, 0.0) for own in usage.values())
-    if cores > LEAST_COMPILERS * sum(own.share.limit for own in usage.values()):
+    if cores > MIN_COMPILERS * sum(own.share.limit for own in usage.values()):
         compilers = cores / sum(profile.used.values())
     return LoadWindow(
         max((activity.seconds for activity in profile.activity.values()), default=0.0),
@@ -103,7 +103,7 @@ def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
     """The last windows over which a job must be steady; all, if they are too few."""
     number, seconds = 0, 0.0
     for window in reversed(windows):
-        if number >= LEAST_WINDOWS and seconds >= STEADY_SECONDS:
+        if number >= MIN_WINDOWS and seconds >= STEADY_SECONDS:
             break
         number, seconds = number + 1, seconds + window.seconds
     return list(windows[-number:])
@@ -119,10 +119,10 @@ def why_unsteady(windows: Sequence[LoadWindow]) -> str:
     ''
     """
     seconds = sum(window.seconds for window in windows)
-    if len(windows) < LEAST_WINDOWS or seconds < STEADY_SECONDS:
+    if len(windows) < MIN_WINDOWS or seconds < STEADY_SECONDS:
         return f"it was measured for {seconds:.0f} of {STEADY_SECONDS:.0f} s"
     compilers = windows[-1].compilers
-    if compilers >= MOST_COMPILERS:
+    if compilers >= MAX_COMPILERS:
         return f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
     rates = [window.rate for window in windows]
     for what, values in (("rate", rates), ("CPU per tuple", costs_of(windows))):
@@ -138,9 +138,9 @@ def change_of(values: Sequence[float]) -> float:
     (0.0, -0.65)
     """
     n, middle = len(values), float(np.mean(values)) if len(values) else 0.0
-    if n < LEAST_WINDOWS or middle <= 0:
+    if n < MIN_WINDOWS or middle <= 0:
         return 0.0
     (slope, _), covariance = np.polyfit(np.arange(n), np.array(values) / middle, 1, cov=True)
     change, error = (n - 1) * float(slope), (n - 1) * math.sqrt(covariance[0, 0])
-    is_noise = abs(change) <= RATE_ERRORS * error and abs(change) <= MOST_CHANGE
+    is_noise = abs(change) <= RATE_ERRORS * error and abs(change) <= MAX_CHANGE
     return 0.0 if abs(change) <= STEADY or is_noise else change

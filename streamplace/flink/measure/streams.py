@@ -1,22 +1,22 @@
-"""What streams carry, in tuples/s and bytes per tuple, and what a tuple costs that leaves a thread.
+"""Tuples/s and bytes per tuple of streams, and the cost of sending a tuple to another thread.
 
-The CPU of the threads of a TaskManager that send and receive is fitted like that of operators
-(`measure.cost_fit`), over all TaskManagers and layouts that were measured, by
+The CPU of the sending and receiving threads of a TaskManager is fitted like the CPU of operators
+(`measure.cost_fit`), over all measured TaskManagers and layouts, by
 
     cores = fixed + per byte · (bytes/s + BYTES_OF_A_TUPLE · tuples/s)
 
-of what it exchanges with others. The fixed part is that of buffers which Flink sends every 100 ms,
-however little is in them, of credits and wake-ups. It is reserved on all TaskManagers; the other is
-the ``overhead`` of remote tuples.
+of the exchange with other TaskManagers. The fixed part is for buffers that Flink sends every 100 ms
+even if they are nearly empty, for credits and for wake-ups. It is reserved on all TaskManagers; the
+other part is the ``overhead`` of remote tuples.
 
-Threads that wait for a CPU send many buffers at a time, each for less. So TaskManagers without CPU
-left are left out, unless all that exchange tuples are such.
+Threads that wait for a CPU send many buffers at a time, each for less. So TaskManagers without free
+CPU are ignored, unless there are no others that exchange tuples.
 
 Messages are buffers that Flink sends once per buffer timeout. `streamplace.model.buffers` has the
-formula. What a message costs operators cannot be fitted from metrics, because ``numBuffersOut``
-does not count buffers that are sent before they are full, so it is assumed. The CPU of an operator
-contains its messages at the measured rate and parallelism; the attributes say how many, so that
-they are not charged twice.
+formula. The cost of a message to operators is assumed: it cannot be fitted from metrics, because
+``numBuffersOut`` does not count buffers that are sent before they are full. The CPU of an operator
+contains its messages at the measured rate and parallelism; attributes of the graph have their
+number, so that they are not charged twice.
 """
 
 from collections import Counter, defaultdict
@@ -233,7 +233,7 @@ def remote_flows(
     activity: Mapping[str, Activity],
     devices: Mapping[str, Sequence[str]],
 ) -> dict[str, RemoteFlow]:
-    """TaskManager → tuples and bytes of a job that it exchanges with others.
+    """TaskManager → tuples and bytes of a job exchanged with other TaskManagers.
 
     ``devices``: task → TaskManager of each of its subtasks, in order.
     """

@@ -39,10 +39,10 @@ from streamplace.flink.rest.settings import buffer_timeout, shown_settings
 
 _OFFSET = re.compile(r"(\d+)\.(.+)\.KafkaSourceReader\.topic\.(.+\.partition\.\d+)\.currentOffset")
 """Name of the offset that a subtask has of a partition of Kafka: subtask, source and partition."""
-UNLIKE, LEAST_UNLIKE = 0.03, 0.02
+RELATIVE_TOLERANCE, CORES_TOLERANCE = 0.03, 0.02
 """Relative difference of the CPU of threads from that of their process which is an error, and its
 least amount in cores: threads that have ended are in the latter alone."""
-LONGEST_PATH = 4000
+MAX_PATH = 4000
 """Longest request in characters that is sent; Flink reads at most 4,096."""
 
 
@@ -51,8 +51,8 @@ class _Mark(NamedTuple):
 
     moment: float
     cluster: ClusterSnapshot
-    reports: Mapping[str, CpuReport]  # TaskManager → what its reporter says
-    throttled: Mapping[str, float]  # TaskManager → seconds for which its quota has stopped it
+    reports: Mapping[str, CpuReport]  # TaskManager → report of its reporter
+    throttled: Mapping[str, float]  # TaskManager → seconds of stops by its quota
     pending: Mapping[str, Sequence[float]]  # source → records that wait for each of its subtasks
     # Source of Kafka → subtask → its partitions with their offsets.
     offsets: Mapping[str, Mapping[int, Mapping[str, float]]]
@@ -64,17 +64,17 @@ class JobInterval:
 
     activity: Mapping[str, Activity]  # metrics of each task
     cluster: ClusterInterval  # subtasks of all jobs, and threads of TaskManagers on this machine
-    # Tuples/s that each task processes: those that it reads, or generates if it is a source.
+    # Tuples/s that each task reads, or generates if it is a source.
     tuples: Mapping[str, float]
     # Task → its subtasks, in order, with their CPU.
     subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]]
-    # Source → flow of each of its subtasks; without sources that do not report what waits.
+    # Source → flow of each of its subtasks; only sources that report their backlog.
     flows: Mapping[str, Sequence[SubtaskFlow]] = field(default_factory=dict)
-    # Source → partitions of Kafka that it reads, as far as known.
+    # Source → its partitions of Kafka, if known.
     partitions: Mapping[str, int] = field(default_factory=dict)
-    # TaskManager → part of the time for which its quota has stopped it, where that is known.
+    # TaskManager → share of the time for which its quota has stopped it, if known.
     throttled: Mapping[str, float] = field(default_factory=dict)
-    # TaskManagers whose reported threads used another CPU than their process.
+    # TaskManagers with different CPU of their reported threads and of their process.
     unlike: Sequence[str] = ()
 
 
@@ -213,7 +213,7 @@ class JobWindows:
     def _pending(self, source: FlinkTask) -> list[float]:
         """Records that wait for each subtask of a source; empty if no subtask reports any.
 
-        That of Kafka reports none for a subtask that has never read a record.
+        Kafka's source reports none for a subtask that has never read a record.
         """
         metric = pending_of(source.operators[0])
         names = [f"{i}.{metric}" for i in range(source.parallelism)]
@@ -247,7 +247,7 @@ class JobWindows:
         """
         path, values = f"{self._metrics(source)}?get=", dict[str, float]()
         quoted = [quote(name, safe="") for name in names]
-        for request in _requests(quoted, LONGEST_PATH - len(path)):
+        for request in _requests(quoted, MAX_PATH - len(path)):
             try:
                 rows = self.rest.get(path + request)
                 values |= {str(row["id"]): as_number(row.get("value")) for row in rows}
@@ -272,7 +272,9 @@ def _unlike_processes(
         seconds = last[device].moment - first[device].moment
         whole = (last[device].cpu - first[device].cpu) / seconds if seconds > 0 else math.nan
         loads = thread_loads(first[device].threads, last[device].threads)
-        if abs(sum(load.cores for load in loads) - whole) > max(UNLIKE * whole, LEAST_UNLIKE):
+        if abs(sum(load.cores for load in loads) - whole) > max(
+            RELATIVE_TOLERANCE * whole, CORES_TOLERANCE
+        ):
             yield device
 
 

@@ -1,8 +1,7 @@
 """The table of a move: the next step, from the journal, the answers of Flink and the last step.
 
-`decide` is pure: it sends no request and reads no clock. The first row of `ROWS` that holds is the
-one that decides.
-To handle a further state, add it to an enumeration, and add rows.
+`decide` is pure: it sends no request and reads no clock. The first row of `ROWS` that holds
+decides. To handle a further state, add it to an enumeration, and add rows.
 """
 
 from dataclasses import dataclass
@@ -46,7 +45,7 @@ HAS_ENDED = (JobState.STOPPED, JobState.FINISHED, JobState.FAILED, JobState.CANC
 
 
 class Stop(Enum):
-    """What became of the request that stops the moved job."""
+    """Result of the request that stops the moved job."""
 
     UNKNOWN = "unknown to Flink"
     UNDER_WAY = "under way"
@@ -55,7 +54,7 @@ class Stop(Enum):
 
 
 class StepOutcome(Enum):
-    """What the last step of this process ended with."""
+    """Outcome of the last step of this process."""
 
     DONE = "done"  # also before the first step
     FAILED = "failed"
@@ -120,7 +119,7 @@ HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
 
 @dataclass(frozen=True, slots=True)
 class MoveObservation:
-    """What decides on the next step."""
+    """Input of the decision on the next step."""
 
     # The journal: the last job that Flink was to end or to start, whether a savepoint of the job is
     # known, whether the move has failed, and whether the job is cancelled as it has lost devices.
@@ -128,12 +127,12 @@ class MoveObservation:
     is_saved: bool = False
     returns: bool = False
     cancels: bool = False
-    # Flink: the last job that it lists, its state, and what became of the stop of the moved job.
+    # Flink: the last job that it lists, its state, and the result of stopping the moved job.
     last: Copy = Copy.NONE
     state: JobState = JobState.GONE
     stop: Stop = Stop.UNKNOWN
     path: str | None = None  # savepoint or checkpoint that the job can be continued from, if known
-    # This process: its last step, what that ended with, and the interrupts of it (0 to 2).
+    # This process: its last step, the outcome of it, and the number of interrupts (0 to 2).
     after: Step | None = None
     outcome: StepOutcome = StepOutcome.DONE
     interrupts: int = 0
@@ -149,10 +148,10 @@ class MoveObservation:
 
 @dataclass(frozen=True, slots=True)
 class TableRow(Generic[S]):
-    """A row of a table: a step, and what must hold for it."""
+    """A row of a table: a step, and its conditions."""
 
     step: S
-    reason: str  # for readers of the table; commands print those of patches
+    reason: str  # for readers of the table; commands print the reasons of patches
     conditions: dict[str, tuple[object, ...]]
 
     def holds(self, observation: object) -> bool:
@@ -161,7 +160,7 @@ class TableRow(Generic[S]):
 
 
 def row(step: S, reason: str, **conditions: object) -> TableRow[S]:
-    """Row of a table, with the value, or the possible values, of what it depends on."""
+    """Row of a table, with the value, or the possible values, of each condition."""
     values = {
         name: value if isinstance(value, tuple) else (value,) for name, value in conditions.items()
     }

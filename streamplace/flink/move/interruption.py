@@ -2,14 +2,14 @@
 
 It lasts from the last tuple before the savepoint to the first second at 90 % of the rate after:
 
-    stop     the savepoint waits for what is queued, as a checkpoint does: as long as the last one,
+    stop     the savepoint waits for queued tuples, as a checkpoint does: as long as the last one,
              or until the queues are drained
     submit   the main method runs, and the JobManager begins the new job
     start    slots, classes, restored state: as long as the job's own start took
     warm up  the sources run already, while Java loads and compiles the code of the job anew
 
 Flink does not report the warm-up. It is work, so it takes longest on the slowest TaskManagers, and
-on *cold* ones: those that have never run the job. The prediction is an interval.
+on *cold* ones, which have never run the job. The prediction is an interval.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -56,14 +56,14 @@ Measured on Kubernetes (docs/assets/plans-on-pods.jsonl): 79 to 94 on TaskManage
 to 69 on 0.3 and 47 to 73 on 0.4; on a computer that was half as fast again, 23 and 26 on one core,
 and 53 while it was busy.
 """
-RECOVERED, LEAST_INTERVAL = 0.9, 1.0
-"""Share of its rate from which a job counts as recovered, in intervals of so many seconds."""
+RECOVERED, MIN_INTERVAL = 0.9, 1.0
+"""Share of its rate at which a job counts as recovered, and length of the intervals in seconds."""
 Sent = tuple[float, float]
 """Seconds since all of a job ran, and tuples that its sources have sent since they began."""
 
 
 class Interruption(NamedTuple):
-    """Interval of the seconds for which a move interrupts a job."""
+    """Interval of the interruption of a job by a move, in seconds."""
 
     low: float
     value: float
@@ -79,7 +79,7 @@ class Interruption(NamedTuple):
 
 
 class Interruptions(NamedTuple):
-    """What interruptions by moves of a job are predicted from."""
+    """Input of predictions of interruptions by moves."""
 
     stop: float  # seconds until its savepoint is written
     start: float  # seconds that its own start took
@@ -119,7 +119,7 @@ class Interruptions(NamedTuple):
 
 
 def expected_interruptions(rest: Rest, job: str, *, is_redeployed: bool = False) -> Interruptions:
-    """Read what the interruption of a running job by a move is predicted from."""
+    """Read the input of predictions of interruptions of a running job."""
     stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job))
     return Interruptions(stop, started_seconds(rest, job), is_redeployed)
 
@@ -139,7 +139,7 @@ def interruption_of(rest: Rest, old: str, new: str) -> float | None:
 
 
 class SentReadings:
-    """Reads what the sources of a moved job have sent, in the background while a block runs."""
+    """Reads the sent tuples of the sources of a moved job in the background, while a block runs."""
 
     def __init__(self, rest: Rest, job: str) -> None:
         self._rest, self._job, self._ends = rest.patient(0.0, lambda _: None), job, Event()
@@ -158,7 +158,7 @@ class SentReadings:
     def _read(self) -> None:
         """Read until the block ends: Flink answers with what it last fetched, and counts anew."""
         ran, before = 0.0, None
-        while not self._ends.wait(LEAST_INTERVAL / 2):
+        while not self._ends.wait(MIN_INTERVAL / 2):
             with suppress(FlinkError):
                 ran = ran or _ran(_times(self._rest, self._job))
                 document = self._rest.job(self._job)
@@ -181,7 +181,7 @@ def warm_up_seconds(readings: Iterable[Sent], rate: float) -> float:
     """
     began, before, recovered = 0.0, 0.0, 0.0
     for now, sent in readings:
-        if now - began < LEAST_INTERVAL:
+        if now - began < MIN_INTERVAL:
             continue
         lacking = (now - began) - (sent - before) / rate if rate > 0 else 0.0
         if lacking <= (1 - RECOVERED) * (now - began):
@@ -204,7 +204,7 @@ def started_seconds(rest: Rest, job: str) -> float:
 def last_checkpoint_seconds(rest: Rest, job: str, *more: str) -> float:
     """Duration of the last checkpoint of a job in seconds; 0 if there is none.
 
-    ``more``: what else counts if it took longer, such as ``savepoint``.
+    ``more``: another kind to count if it took longer, such as ``savepoint``.
     """
     rows = latest(rest, job)
     times = (rows.get(kind, {}).get("end_to_end_duration", 0) for kind in ("completed", *more))
@@ -239,7 +239,7 @@ def _path(job: str, vertex: str) -> str:
 
 
 def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") -> dict[str, float]:
-    """Metrics of a task by name, combined over its subtasks, as far as Flink reports numbers."""
+    """Metrics of a task by name, combined over its subtasks, without values that are no numbers."""
     if not names:
         return {}
     query = ",".join(quote(name, safe="") for name in names)
@@ -248,7 +248,7 @@ def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") ->
 
 
 def draining_seconds(rest: Rest, job: str) -> float:
-    """Seconds until what is queued now is processed, along the slowest path; 0 if unknown.
+    """Seconds until the queued tuples are processed, along the slowest path; 0 if unknown.
 
     Queues between two tasks hold what the fullest subtask has; other subtasks wait for it. What p
     senders have is divided among q readers, so each of these reads p/q of one sender's queue. Flink
@@ -271,7 +271,7 @@ def draining_seconds(rest: Rest, job: str) -> float:
             queued = queues[task.id].get(INPUT, 0.0) + sent / task.parallelism
             rate = queues[task.id].get(READ, 0.0)
             own = queued / rate if rate > 0 else 0.0
-            # Flink lists tasks after those that they read.
+            # Flink lists tasks after their inputs.
             waiting[task.id] = own + max(
                 (waiting.get(sender, 0.0) for sender in senders), default=0.0
             )

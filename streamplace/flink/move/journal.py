@@ -1,8 +1,8 @@
 """Journal of moves: rows of the user's store, one for each move that has not ended.
 
 A move is written before its job is stopped, and every step before it is carried out. So a command
-that is killed at any line leaves a row that says how far it has come, and ``--resume`` goes on from
-there. The row is also the claim of its command on the job and its successors.
+that is killed at any line leaves a row with its last step, and ``--resume`` continues from there.
+The row is also the claim of its command on the job and its successors.
 """
 
 from collections.abc import Iterable, Iterator
@@ -153,7 +153,7 @@ def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:
 
 
 def last_path(journal: Journal) -> str | None:
-    """Path of the last complete state of a move: of a newer one on files, else from the journal.
+    """Path of the last complete state of a move: the newest file, or the journal's.
 
     Flink lists neither once its JobManager has forgotten the jobs. The jobs ran one after another,
     so the state of a later job is newer. Savepoints of the first job that are older than the move

@@ -127,7 +127,7 @@ class FlinkMove:
         )
 
     def check(self, job: str, layout: Layout) -> None:
-        """Raise an error if a job does not fit a placement; its main method runs, nothing else."""
+        """Raise an error if a job does not fit a placement; only its main method runs."""
         program = kept_program(job, self.program)
         check(self.rest, program, layout, job, self._saved(job))
 
@@ -218,7 +218,7 @@ class FlinkMove:
         remember(journal.job, kept)  # so that the command that is printed needs no jar
         program = replace(kept, entry_class=kept.entry)
         back = program.with_settings(journal.settings)
-        # so that it can return to the last of its checkpoints
+        # so that it can return to its last checkpoint
         forward = program.with_settings({**journal.settings, RETENTION: RETAINED.upper()})
         after, before = journal.after, journal.before
         if self.without_lost is not None:
@@ -243,7 +243,7 @@ class FlinkMove:
         ).run()
 
     def savepoint_folder(self) -> str:
-        """Folder of savepoints: the one given, else that of the job's or the cluster's settings.
+        """Folder of savepoints: given, or by the settings of the job or of the cluster.
 
         Raises SettingError when no folder is known.
         """
@@ -263,7 +263,7 @@ class FlinkMove:
         return shlex.join([*words, "--job", job, "--resume"])
 
     def running_job(self, name: str | None) -> str:
-        """Id of the given job, else of the only one that has not ended.
+        """Job ID: given, or the only active one, or the resource's.
 
         Raises an error when a move of it is in progress, or was interrupted and has to go on.
         """
@@ -282,7 +282,7 @@ class FlinkMove:
         return [m for m in unfinished() if m.url == here or chain_states(self.rest, m.job)]
 
     def _end_earlier(self, job: str | None) -> None:
-        """End interrupted moves of a job, or of all jobs, in which nothing is left to do.
+        """End interrupted moves of a job, or of all jobs, that have no steps left.
 
         Raises MoveUnderWay when a command still carries one out, and FlinkError when one was
         interrupted half-way.
@@ -340,7 +340,7 @@ class FlinkMove:
         return None if path is None else Savepoint(path, self.settings.allow_non_restored)
 
     def _refuse_short_transactions(self, planned: Settings) -> None:
-        """Raise SettingError if Kafka may drop what a sink has written while the job is moved."""
+        """Raise SettingError if Kafka may drop the output of a sink during the move."""
         timeout = int(planned.get(TRANSACTION_TIMEOUT, 0)) / 1000
         longest = self.settings.savepoint_seconds + self.settings.seconds  # if it does not return
         if 0 < timeout < longest:

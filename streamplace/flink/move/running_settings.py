@@ -50,7 +50,7 @@ DEFAULTS: Settings = {
 LATER = "(a folder that Flink reports once a checkpoint has completed)"
 """Stands for the checkpoint folder of a job that has not completed a checkpoint yet."""
 _AMOUNTS = re.compile(r"PT[\dA-Z.]*[\dA-Z]|\d+(?:\.\d+)?")
-"""Durations and numbers in what Flink says of a restart strategy."""
+"""Durations and numbers in Flink's text on a restart strategy."""
 _STRATEGIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "none": ("Restart deactivated", ()),
     "fixed-delay": ("Restart with fixed delay", ("delay", "attempts")),
@@ -73,7 +73,7 @@ _STRATEGIES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def running_settings(rest: Rest, job: str) -> Settings:
-    """Settings of a running job, as far as Flink reports them, or its tasks show them."""
+    """Settings of a running job, as Flink reports them or its tasks show them."""
     document = rest.job(job)
     execution = rest.get(job_path(job, "config"))["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))
@@ -91,7 +91,7 @@ def running_settings(rest: Rest, job: str) -> Settings:
 def submitted_settings(rest: Rest, job: str) -> Settings:
     """Settings with which a job can be submitted again as it runs or ran; empty if it is unknown.
 
-    Those that its program sets are the same there.
+    Settings by the program remain the same.
     """
     with suppress_missing():
         running = running_settings(rest, job)

@@ -1,8 +1,8 @@
-"""Saved state: stop a job with a savepoint, find what can be continued from, and who does already.
+"""Saved state: stop a job with a savepoint, find its last state, and jobs that continue from it.
 
 Flink lists the checkpoints and savepoints of the jobs that it knows. It lets any number of jobs
-start from one savepoint, and each of them would write its own output. What another user has ended
-is not started again.
+start from one savepoint, and each of them would write its own output. A job that another user has
+ended is not started again.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from streamplace.flink.move.decision_table import Stop
 from streamplace.flink.move.journal import unfinished
 from streamplace.flink.rest.answers import (
-    LONGEST,
+    MAX_TEXT,
     CheckpointAnswer,
     CheckpointSettings,
     root_cause,
@@ -64,7 +64,7 @@ class CheckpointTotals(NamedTuple):
 
 @contextmanager
 def suppress_missing() -> Iterator[None]:
-    """Leave the block if Flink refuses what it asks for as missing.
+    """Leave the block if Flink does not find a requested object.
 
     An error within Flink does not mean that something is missing, and raises NoAnswer.
     """
@@ -107,7 +107,7 @@ def begin_stop(
 
 
 def stop_of(rest: Rest, job: str, request: str) -> tuple[Stop, str]:
-    """What became of a request that stops a job: with the path of its savepoint, or its failure."""
+    """Result of a request that stops a job, with the path of its savepoint or its failure."""
     with suppress_missing():
         answer = rest.get(job_path(job, "savepoints", request))
         if answer["status"]["id"] != "COMPLETED":
@@ -198,7 +198,7 @@ def last_kept(rest: Rest, job: str) -> str | None:
 def state_clause(rest: Rest, job: str) -> str:
     """Clause on the remaining state of a job that has ended; empty if there is none."""
     path = last_kept(rest, job)
-    return "" if path is None else f"; its state is in {shown(path, LONGEST)}"
+    return "" if path is None else f"; its state is in {shown(path, MAX_TEXT)}"
 
 
 def stopped_with(rest: Rest, job: str) -> str | None:
@@ -252,7 +252,7 @@ def refuse_moved(path: str) -> None:
     for journal in unfinished():
         if _is_of(path, chain_of(journal.job)) or same_place(path, journal.savepoint):
             raise CopyRuns(
-                f"{shown(path, LONGEST)} belongs to a move of job {journal.job} that has not "
+                f"{shown(path, MAX_TEXT)} belongs to a move of job {journal.job} that has not "
                 f"finished; nothing was started. Finish the move with: {journal.resume_by}"
             )
 
@@ -278,10 +278,10 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
         if state in ENDED or other in chain:
             continue
         if other == taken_by:
-            raise _copy(other, state, f"has taken the checkpoint {shown(path, LONGEST)}")
+            raise _copy(other, state, f"has taken the checkpoint {shown(path, MAX_TEXT)}")
         restored = path_of(latest(rest, other).get("restored", {}))
         if same_place(path, restored):
-            raise _copy(other, state, f"continues from {shown(path, LONGEST)} already")
+            raise _copy(other, state, f"continues from {shown(path, MAX_TEXT)} already")
         is_of_chain = restored is not None and _is_of(restored, chain)
         is_hidden = maker(restored or "") == other or (ended is None and restored is None)
         if not is_of_chain and not (chain and is_hidden and rest.job(other)["name"] == name):
@@ -289,9 +289,9 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
         if ended is not None and 0 < _moment(rest, other, START_STATES) < ended:
             continue
         if is_of_chain:
-            raise _copy(other, state, f"continues from {shown(restored or '', LONGEST)} already")
+            raise _copy(other, state, f"continues from {shown(restored or '', MAX_TEXT)} already")
         same = f"has the same name {quoted(name)}, was started meanwhile"
-        raise _copy(other, state, f"{same}, and may continue from {shown(path, LONGEST)}")
+        raise _copy(other, state, f"{same}, and may continue from {shown(path, MAX_TEXT)}")
 
 
 def _copy(job: str, state: str, why: str) -> CopyRuns:

@@ -1,6 +1,6 @@
 """Settling: whether a job that was just started runs as well as before.
 
-Afterwards its rate is compared with what was predicted for its placement.
+Afterwards its rate is compared with the prediction for its placement.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def settle(
     except FlinkError:
         if not _has_finished(rest, job):
             raise
-    _has_finished(rest, job)  # its rate is unknown if it has failed while that was measured
+    _has_finished(rest, job)  # if it failed during the measurement, its rate is unknown
 
 
 def _has_finished(rest: Rest, job: str) -> bool:
@@ -62,7 +62,7 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
     """Raise FlinkError if a job is slower than before, beyond what the settings allow.
 
     A job that keeps up may be slower if it was held back before, because its backlog is gone, or if
-    its sources report their lag, because less arrives then. Sources that were silent may stay so.
+    its sources report their lag, because fewer tuples arrive then. Silent sources may stay silent.
     """
     if not settings.compares_rates or before is None or not before.rate:
         return
@@ -84,10 +84,10 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
 def _check_checkpoint(
     rest: Rest, job: str, seconds: float, usual_seconds: float, failed_before: int
 ) -> None:
-    """Raise FlinkError if none has completed, and one has failed meanwhile or was due.
+    """Raise FlinkError if no checkpoint has completed although one was due, or if one failed.
 
-    One is due if twice the interval and its duration have passed: the usual duration, or that for
-    which the queues of the job delay it.
+    One is due if twice the interval and its duration have passed: the usual duration, or the delay
+    by the queues of the job.
     """
     if (settings := checkpoint_settings(rest, job)) is None:
         return
@@ -112,7 +112,7 @@ def _check_checkpoint(
 
 
 def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], None]) -> None:
-    """Measure a moved job, and report and record its rate with what was predicted.
+    """Measure a moved job, and report and record its rate beside the prediction.
 
     If it is held back below the lower end of the prediction, the message advises to plan it again.
     Raises FlinkError when the job has failed or was cancelled since the move.

@@ -60,7 +60,7 @@ from streamplace.flink.program.submission import (
     submit,
     withdraw,
 )
-from streamplace.flink.rest.answers import LONGEST
+from streamplace.flink.rest.answers import MAX_TEXT
 from streamplace.flink.rest.client import (
     EFFECT_SECONDS,
     ENDED,
@@ -78,17 +78,17 @@ from streamplace.model.message_text import listed, shown
 
 LONG_AGO = timedelta(hours=1)
 """Age of a move whose job is no longer just starting (judgement)."""
-MOST_STARTS = 2
+MAX_STARTS = 2
 """Starts in a process after which a JobManager that forgets its jobs is left to the user."""
 TWICE = "what it wrote since then may be written twice"
 
 
 class Undecided(FlinkError):
-    """What becomes of the job is not known, or it does not run: the move must be resumed."""
+    """The state of the job is unknown, or it does not run: the move must be resumed."""
 
     def __init__(self, clause: str, advice: str = "") -> None:
         super().__init__(clause + advice)
-        self.clause = clause  # what is the case, without the advice for a command that ends now
+        self.clause = clause  # the state, without the advice for a command that ends now
 
 
 class StoppedByOthers(Undecided):
@@ -104,9 +104,9 @@ class FlinkMoved:
     """A job that was moved."""
 
     job: str  # id of the job that runs now
-    # Seconds for which it was stopped, until all of it runs again; None if unknown.
+    # Interruption in seconds, until all of it runs again; None if unknown.
     interruption: float | None
-    # Savepoint or checkpoint that it was started from; None if it did not move.
+    # Savepoint or checkpoint of its start; None if it did not move.
     savepoint: str | None
 
 
@@ -196,7 +196,7 @@ class Transaction:
     rate: SourceFlow | None  # output of its sources before the move, if known
     # Whether lost devices are waited for; otherwise, a start on one of them fails at once.
     awaits_lost: bool = True
-    # What this process did: its last step, with its outcome and error; why the job has to return.
+    # This process: its last step, the outcome and error of it, and why the job has to return.
     _after: Step | None = field(default=None, init=False)
     _outcome: StepOutcome = field(default=StepOutcome.DONE, init=False)
     _error: StreamplaceError | None = field(default=None, init=False)
@@ -213,7 +213,7 @@ class Transaction:
         return self.claim.journal
 
     def run(self) -> FlinkMoved:
-        """Carry the move out, or finish it, from whatever state it is in.
+        """Carry the move out, or finish it from any state.
 
         Raises the error of the end, and KeyboardInterrupt after an interrupt.
         """
@@ -265,12 +265,12 @@ class Transaction:
                     self._reason = self._reason or str(error)
 
     def _observed(self) -> MoveObservation:
-        """What decides on the next step; Flink is not asked if it does not."""
+        """Input of the next decision; Flink is asked only if its answers matter."""
         is_over = self._outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS)
         observation = MoveObservation(Copy.MOVED if self.journal.requested_job else Copy.NONE)
         if not is_over and self._interrupts < 2:
             observation = observe(self.rest, self.journal)
-            if observation.last is Copy.NONE and self._starts >= MOST_STARTS:
+            if observation.last is Copy.NONE and self._starts >= MAX_STARTS:
                 raise FlinkError(f"the JobManager no longer knows job {self.journal.job}")
         interrupts = min(self._interrupts, 2)
         return replace(observation, after=self._after, outcome=self._outcome, interrupts=interrupts)
@@ -321,7 +321,7 @@ class Transaction:
         self._await_started(job, self.there)
         if check_placed(self.rest, job, self.there.places):
             self.tell(f"job {job} runs; every subtask is where it is placed")
-        if self.there in self._jars:  # what befalls Flink meanwhile is noticed below
+        if self.there in self._jars:  # failures from here on are detected below
             self._jars.pop(self.there)[1].close()
         if self.settings.settle > 0:
             self.tell(f"watching the job for {self.settings.settle:g} s")
@@ -360,7 +360,7 @@ class Transaction:
         self._reason = self._reason or "the move failed"
         self._await_started(observation.job, self.back)
 
-    # What steps share.
+    # Shared by steps.
 
     def _jar(self, submission: Submission) -> ClusterJar:
         """Jar of a submission; it is uploaded when it is first needed."""
@@ -447,7 +447,7 @@ class Transaction:
         return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
 
     def _save(self, **changes: object) -> None:
-        """Write what is done next; once the job is down, it is done even if that fails."""
+        """Write the next step; once the job is down, a failure to write does not stop the move."""
         try:
             self.claim.save(**changes)
         except StoreError:
@@ -456,7 +456,7 @@ class Transaction:
             self.claim.journal = self.journal.model_copy(update=changes)
 
     def _failure(self, job: str) -> str:
-        """Cause of a job's failure, as far as Flink reports it."""
+        """Cause of a job's failure, if Flink reports it."""
         with suppress(FlinkError):
             return self.rest.failure(job)
         return "its cause is not known"
@@ -529,7 +529,7 @@ class Transaction:
         if (path := last_path(journal)) is None:
             return FlinkError(
                 f"{text}, because it was restarted without high availability, and no complete "
-                f"savepoint of it is known to this machine; if {shown(journal.folder, LONGEST)} "
+                f"savepoint of it is known to this machine; if {shown(journal.folder, MAX_TEXT)} "
                 f"contains one, start the job from that {advice}, else as it was first submitted"
             )
         return FlinkError(
@@ -569,7 +569,7 @@ class Transaction:
         if isinstance(error, StillStarting):
             text += ". It is not stopped, and nothing else is started"
             advice = "to wait for it again and finish the move, perhaps with a longer timeout"
-        elif observation.outcome is not StepOutcome.FAILED:  # else its tasks take long to end
+        elif observation.outcome is not StepOutcome.FAILED:  # otherwise its tasks take long to end
             text += f". Whether job {journal.job} or its successor {journal.successor} runs is not "
             text += "known"
             advice = f"when Flink answers again, {advice}"
@@ -580,7 +580,7 @@ class Transaction:
 
 
 def outcome_of(error: StreamplaceError) -> StepOutcome:
-    """What a step that has raised an error ended with."""
+    """Outcome of a step that has raised an error."""
     if isinstance(error, StillStarting):
         return StepOutcome.STARTING
     if isinstance(error, NoAnswer):
@@ -591,7 +591,7 @@ def outcome_of(error: StreamplaceError) -> StepOutcome:
 
 
 def moved_by_others(job: str, later: str) -> MoveUnderWay:
-    """Error about a job that another command has moved, so that it continues as a later one."""
+    """Error about a job that another command has moved, and that continues under a later id."""
     return MoveUnderWay(
         f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
         "command started nothing"

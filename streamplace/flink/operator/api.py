@@ -24,7 +24,7 @@ API_SECONDS = 30.0
 TOKEN_SECONDS = 60.0
 """Time for which a token is used; a pod's is replaced long before it expires."""
 _OF_CONTENTS = (AttributeError, KeyError, TypeError, ValueError)
-"""Errors of a kubeconfig that is not what it should be."""
+"""Errors of an invalid kubeconfig."""
 MERGE = "application/merge-patch+json"
 
 
@@ -34,7 +34,7 @@ class ApiRefusal(FlinkError):
     def __init__(self, message: str, status: int, missing: str = "") -> None:
         super().__init__(message)
         # Its HTTP status: 403 for a right that is missing, 409 for a patch of a resource that was
-        # changed meanwhile.
+        # changed in the meantime.
         self.status = status
         self.missing = missing  # name of the resource that does not exist, if that is why
 
@@ -103,7 +103,7 @@ def _complaint(status: int, answer: str) -> str:
 
 def usual_api() -> KubernetesApi:
     """API server of the current context of the kubeconfig, or of the pod that this runs in."""
-    extra("lightkube")
+    extra("lightkube", "flink")
     import httpx
     import yaml
     from lightkube import KubeConfig
@@ -131,7 +131,7 @@ def usual_api() -> KubernetesApi:
 
 
 def _authorization(user: Any) -> Callable[["httpx.Request"], "httpx.Request"]:
-    """Function that adds the header of a user, whose token is read again after a while."""
+    """Function that adds the header of a user; it reads the token again after a while."""
     from lightkube.config.client_adapter import user_auth
     from lightkube.core.exceptions import ConfigError
 

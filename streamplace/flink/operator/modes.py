@@ -1,9 +1,8 @@
-"""Flink's balance modes of a FlinkDeployment, predicted and told, but not tried.
+"""Predictions of Flink's balance modes for a FlinkDeployment, without trials.
 
-TaskManagers of a deployment are alike, and nothing can be pinned to them. What Flink offers there
-is one line of configuration, and each change of it is a new start of the cluster by the operator.
-Layouts differ from start to start, so one start tells little of a mode, and none is made for a try
-(`benchmarks/modes_on_pods.py`).
+TaskManagers of a deployment are equal, and nothing can be pinned to them. A mode is one line of
+configuration, and with each change of it the operator restarts the cluster. Layouts differ between
+starts, so one start shows little, and no mode is tried (`benchmarks/modes_on_pods.py`).
 """
 
 from collections.abc import Callable, Iterator, Sequence

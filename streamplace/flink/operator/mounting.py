@@ -20,7 +20,7 @@ NAME = "streamplace-reporter"
 CONFIG_MAP, PATCH = "reporter.json", "patch.json"
 """Files of the ConfigMap and of the patch."""
 TEMPLATE_FILE = "kubernetes.pod-template-file"
-"""Beginning of Flink's settings of templates in files, which those of a specification replace."""
+"""Beginning of Flink's settings of template files; templates of a specification replace them."""
 MAIN = "flink-main-container"
 REPORTERS = "metrics.reporters"
 PLACE = f"/opt/flink/plugins/streamplace/{JAR}"
@@ -44,7 +44,7 @@ def reporter_files(resource: FlinkResource) -> dict[str, str]:
 def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
     """Merge patch of the specification of a cluster that mounts the reporter and names it.
 
-    A merge patch replaces lists, so it has those of the present template, too.
+    A merge patch replaces lists, so it repeats the lists of the present template.
     """
     spec = resource.cluster["spec"]
     files = [key for key in flat(spec.get(CONFIGURATION) or {}) if key.startswith(TEMPLATE_FILE)]

@@ -1,12 +1,11 @@
 """The table of a patch: the next step, from the journal, the resource and the last step.
 
 `decide_patch` is pure: it sends no request and reads no clock. The first row of `PATCH_ROWS` that
-holds is the one that decides. The operator stops, saves and starts the job; a patch only changes
-what it is to run.
+holds decides. The operator stops, saves and starts the job; a patch only changes the specification.
 
-A patch rests on the specification that was read when it was decided. If others change another
-field of it, the fields of the patch go back, and theirs stay. If they set what would lose the state
-of the job, nothing is patched until they have set it back.
+A patch is for the specification at the time of the decision. If others change another field of it,
+the fields of the patch go back, and theirs stay. If their change would lose the state of the job,
+nothing is patched until they have undone it.
 """
 
 from dataclasses import dataclass
@@ -54,7 +53,7 @@ class Reconciliation(Enum):
 
 
 class PatchOutcome(Enum):
-    """What the last step of this process ended with."""
+    """Outcome of the last step of this process."""
 
     DONE = "done"  # also before the first step
     UNSURE = "unsure, as others changed the resource, perhaps its status, or no answer came"
@@ -101,7 +100,7 @@ PATCH_ENDS = PATCHES_LEFT | {
 
 @dataclass(frozen=True, slots=True)
 class PatchObservation:
-    """What decides on the next step."""
+    """Input of the decision on the next step."""
 
     # The journal: its last patch, and whether that had its effect.
     requested: PatchRequest
@@ -110,7 +109,7 @@ class PatchObservation:
     fields: PatchedFields
     others: OtherFields
     reconciliation: Reconciliation
-    # This process: what its last step ended with, and the interrupts of it (0 to 2).
+    # This process: the outcome of its last step, and the number of interrupts (0 to 2).
     outcome: PatchOutcome = PatchOutcome.DONE
     interrupts: int = 0
 
@@ -147,7 +146,7 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
         fields=PatchedFields.OLD, reconciliation=Reconciliation.ENDED),
     row(PatchStep.ENDED_AS_CHANGED, "a patch would start it again",
         fields=PatchedFields.NEW, reconciliation=Reconciliation.ENDED),
-    # Before the patch: it changes only what runs as it was read.
+    # Before the patch, which is only for a resource that has not changed.
     row(PatchStep.UNCHANGED, "a patch would lose the state of the job",
         others=OtherFields.RISKY, fields=PatchedFields.OLD,
         requested=(PatchRequest.NOTHING, PatchRequest.TRY)),

@@ -1,8 +1,8 @@
 """A change of a specification: it becomes stable, or its fields are taken back.
 
-A loop observes, decides by the table (`patch_table`), and acts, until an end is decided, as moves
-do. A patch carries the version of the resource that was read, so that it changes nothing that
-others have changed since. The first Ctrl-C takes the change back; the second one leaves it for
+A loop observes, decides by the table (`patch_table`), and acts until the decision is an end, as for
+moves. A patch carries the version of the resource that was read, so that it does not overwrite
+later changes by others. The first Ctrl-C takes the change back; the second one leaves it for
 --resume.
 """
 
@@ -47,7 +47,7 @@ KUBERNETES_POLL_SECONDS = 0.5
 SILENCE_SECONDS = 60.0
 """Longest time without an answer of Kubernetes that is waited for (judgement)."""
 NOTICE_SECONDS = 10.0
-"""Time between two lines about what is waited for."""
+"""Time between two lines about a wait."""
 
 
 class PatchJournal(Claimed):
@@ -269,7 +269,7 @@ class PatchTransaction:
     api: KubernetesApi
     claim: Claim[PatchJournal]  # as `claimed` or `claimed_again` return it
     tell: Callable[[str], None]
-    timeout: float  # seconds in which the specification must become stable
+    timeout: float  # timeout in seconds until the specification is stable
     _outcome: PatchOutcome = field(default=PatchOutcome.DONE, init=False)
     _interrupts: int = field(default=0, init=False)
     _resource: FlinkResource | None = field(default=None, init=False)
@@ -359,7 +359,7 @@ class PatchTransaction:
         self._outcome = PatchOutcome.REFUSED if is_late else PatchOutcome.UNSURE
 
     def _observed(self) -> PatchObservation:
-        """What decides on the next step; Kubernetes is not asked if it does not."""
+        """Input of the next decision; Kubernetes is asked only if its answers matter."""
         journal = self.journal
         if self._interrupts < 2:
             self._resource = self._read()
@@ -435,7 +435,7 @@ class PatchTransaction:
             )
         sleep(KUBERNETES_POLL_SECONDS)
 
-    # What is told.
+    # Messages.
 
     def _fields(self) -> str:
         """Names of the fields of the patch."""
@@ -443,13 +443,13 @@ class PatchTransaction:
         return " and ".join(".".join(path) for path, *_ in own)
 
     def _theirs(self) -> str:
-        """What others have changed in the resource, as it was last read."""
+        """Changes of the resource by others, as it was last read."""
         if self._resource is None or self._outcome is PatchOutcome.SILENT:
             return ""
         return self.journal.changed_by_others(self._resource.spec)
 
     def _why(self) -> str:
-        """What the operator and Kubernetes say of the last failure."""
+        """Messages of the operator and of Kubernetes on the last failure."""
         if (resource := self._resource) is None:
             return ""
         text = resource.error

@@ -44,7 +44,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?")
 
 
 def _read_of(**kinds: Any) -> Any:
-    """Type of an object with these fields, any of which may be absent."""
+    """Type of an object with these optional fields."""
     make: Any = TypedDict
     return make("Fields", kinds, total=False)
 
@@ -97,7 +97,7 @@ _RESOURCE = TypeAdapter(
         status=_STATUS,
     )
 )
-"""What is read of a resource; the rest of it is kept as it is."""
+"""Declared fields of a resource; others are kept unchanged."""
 _LIST = TypeAdapter(fields(items=rows(metadata=fields(name=str), spec=_POD)))
 _EVENTS = TypeAdapter(
     fields(
@@ -127,7 +127,7 @@ class FlinkResource:
     document: Mapping[str, Any]  # the resource itself
     cluster: Mapping[str, Any]  # the FlinkDeployment of the cluster
     nodes: tuple[str, ...] = ()  # of each pod of a TaskManager; "" if it waits for one
-    # Settings of the JobManager, if it was asked: also those that the operator gives to all jobs.
+    # Settings of the JobManager, if it was asked; they include the operator's for all jobs.
     running: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -159,7 +159,7 @@ class FlinkResource:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """What the operator reports of it; empty before that."""
+        """Status by the operator; empty until the first one."""
         status: Mapping[str, Any] = self.document.get("status") or {}
         return status
 
@@ -246,7 +246,7 @@ class FlinkResource:
 
     @property
     def owner(self) -> str:
-        """What keeps the specification, such as Argo CD in files; empty if nothing is seen."""
+        """Tool that manages the specification, such as Argo CD; empty if none is seen."""
         metadata = self.document["metadata"]
         if self.owners:
             return shown(f"{self.owners[0]['kind']} {self.owners[0]['name']}")
@@ -361,7 +361,7 @@ def keeps_state(spec: Mapping[str, Any]) -> bool:
 
 
 def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
-    """Document in which a value has these keys.
+    """Document with a value at a path of keys.
 
     >>> nested(["job", "parallelism"], 2)
     {'job': {'parallelism': 2}}

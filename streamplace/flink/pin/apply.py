@@ -60,7 +60,7 @@ def apply(
 ) -> str:
     """Submit a job with a placement, wait until all of it runs or has run, and return its id.
 
-    Operators without a parallelism of their own get that of the placement.
+    Operators without a parallelism of their own get the parallelism of the placement.
 
     Raises PlacementError when a device of the placement is not a TaskManager of the cluster, or
     cannot be pinned to. Raises CopyRuns when a job that was started from the same savepoint is
@@ -108,7 +108,7 @@ def _submitted(rest: Rest, jar: ClusterJar, program: Program, savepoint: Savepoi
                 f"{error}; whether job {job} was started is not known, so look for it before you "
                 "submit it again"
             ) from None
-        if is_new or savepoint is None:  # nobody else has a random id
+        if is_new or savepoint is None:  # a random id is nobody else's
             return job
         raise CopyRuns(f"another command has started job {job} from the same savepoint")
 

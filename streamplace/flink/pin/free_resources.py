@@ -1,4 +1,4 @@
-"""Free resources: whether what TaskManagers offer and have left is enough for a placement."""
+"""Free resources: whether TaskManagers have enough of them for a placement."""
 
 import math
 from collections import Counter
@@ -77,7 +77,7 @@ def pinnable(layout: Layout, graph: StreamGraph, managers: Managers) -> Layout |
 
     If it takes more indexes than are left, the devices of operators without partners are sorted,
     so that operators with equal numbers on the same devices have one index together. Layouts on
-    TaskManagers that are not there yet are returned as they are.
+    Future TaskManagers are returned unchanged.
 
     ``managers`` have the resources that the job may use. Every operator that is spread over devices
     takes an index on each of them, unless another one has the same devices in the same order.
@@ -105,7 +105,7 @@ def left_without(rest: Rest, *jobs: str) -> list[dict[str, Any]]:
         if row[LEFT] == row[ALL]:
             answer.append(row)
             continue
-        with suppress(Refusal):  # it has left the cluster meanwhile
+        with suppress(Refusal):  # it has left the cluster in the meantime
             answer.append(_without({**row, **rest.task_manager(row["id"])}, jobs))
     return answer
 
@@ -133,7 +133,7 @@ def is_pinnable(manager: Mapping[str, Any]) -> bool:
 
 
 def occupied_devices(managers: Managers) -> frozenset[str]:
-    """Devices to which nothing can be pinned, of TaskManagers with what is left of them.
+    """Devices to which nothing can be pinned, from TaskManagers and their free resources.
 
     Other jobs use them exclusively, or they are not configured for pins although others are.
     """
@@ -142,12 +142,12 @@ def occupied_devices(managers: Managers) -> frozenset[str]:
 
 
 def _is_full(manager: Mapping[str, Any]) -> bool:
-    """Whether nothing can be pinned to a TaskManager beside what uses it."""
+    """Whether nothing can be pinned to a TaskManager beside its present slots."""
     return _amounts(manager, LEFT).get(resource(manager["id"]), 0) < 1
 
 
 def is_placed(job: str, managers: Managers) -> bool | None:
-    """Whether slots of a job request their TaskManagers, as those of a placement do.
+    """Whether slots of a job request their TaskManagers, as the slots of a placement do.
 
     A slot of any other job has its part of everything that the TaskManager offers. None if no slot
     shows it. Rows of ``managers`` have their slots, as `left_without` reports them.
@@ -180,7 +180,7 @@ def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
 
 
 def _unused(manager: Mapping[str, Any], names: Iterable[str]) -> set[int]:
-    """Numbers of those resources, of the first that a TaskManager offers, that are unused."""
+    """Numbers of the unused ones among the first resources of a TaskManager."""
     total, left = _amounts(manager, ALL), _amounts(manager, LEFT)
     offered = enumerate(takewhile(total.__contains__, names))
     return {number for number, name in offered if left.get(name) == total[name]}
@@ -261,7 +261,7 @@ def _unprepared(device: str, name: str) -> PlacementError:
 def _check_slots(
     managers: Managers, slots: Mapping[str, Mapping[str, int]], slot_bytes: Mapping[str, int]
 ) -> None:
-    """Raise FlinkError if what a TaskManager has left does not suffice for its slots."""
+    """Raise FlinkError if the free resources of a TaskManager do not suffice for its slots."""
     for manager in managers:
         device, left = manager["id"], manager[LEFT]
         needed = slots.get(device, {})

@@ -102,7 +102,7 @@ class PlacedEnvironment:
                 operation.setParallelism(wanted, True)
 
     def _put(self, node: Any, name: str) -> str | None:
-        """Put an operator into its group; returns what is wrong with it."""
+        """Put an operator into its group; return a fault, if any."""
         names = _names(node.getTransformationUID(), name)
         operator = next((own for own in names if own in self._operators), None)
         if operator is None:
@@ -209,7 +209,7 @@ def _in_order(graph: Any) -> list[Any]:
 
 
 def _names(uid: str | None, name: str) -> list[str]:
-    """Names that may identify an operator: its uid, its name, and that of the sink it helps."""
+    """Names that may identify an operator: its uid, its name, and the name of its sink."""
     return [*([uid] if uid else []), name, _HELPER.sub("", name)]
 
 

@@ -10,7 +10,7 @@ from math import isqrt
 from streamplace.engines.names import resource, resources, slug
 from streamplace.engines.text import quoted_yaml
 from streamplace.errors import PlacementError
-from streamplace.flink.constants import INDEXES, MOST_LIMITS
+from streamplace.flink.constants import INDEXES, MAX_LIMITS
 from streamplace.flink.layout import Layout
 from streamplace.model.message_text import listed, quoted
 
@@ -18,7 +18,7 @@ PIN_UNITS = 10_000
 """Maximum number of slots that can be pinned to one TaskManager at a time, over all jobs."""
 UNITS = 10**6
 PLENTY = UNITS**2
-MOST_PER_DEVICE = isqrt(UNITS) - 1
+MAX_PER_DEVICE = isqrt(UNITS) - 1
 """Maximum number of slots of one group on one device; beyond it, ⌊A / c⌋ would allow one more."""
 EXTERNAL = "external-resources"
 Settings = Mapping[str, str | int | float]
@@ -40,7 +40,7 @@ def layers_offered(devices: int) -> int:
     >>> layers_offered(5), layers_offered(100), layers_offered(1000)
     (32, 2, 1)
     """
-    return max(1, min(INDEXES, MOST_LIMITS // max(1, devices)))
+    return max(1, min(INDEXES, MAX_LIMITS // max(1, devices)))
 
 
 def offers(device: str, devices: Sequence[str], layers: int | None = None) -> dict[str, int]:
@@ -102,7 +102,7 @@ def device_settings(
 
 
 def amount_settings(amounts: Mapping[str, int]) -> dict[str, int]:
-    """Settings by which a TaskManager offers so much of each resource."""
+    """Settings of a TaskManager that offers these amounts of resources."""
     return {f"external-resource.{name}.amount": amount for name, amount in amounts.items()}
 
 
@@ -148,7 +148,7 @@ class SpreadLimits:
 
     # Resources of all devices that the TaskManagers are configured for, present or not.
     pins: tuple[str, ...]
-    # Device → numbers of those that no group uses there.
+    # Device → free numbers there.
     indexes: dict[str, set[int]]
     layers: dict[str, set[int]]
 
@@ -168,10 +168,10 @@ class SpreadLimits:
                 f"{quoted(min(unknown))} is not a device that operators can be spread over, but "
                 "subtasks are placed on it"
             )
-        if most > MOST_PER_DEVICE:
+        if most > MAX_PER_DEVICE:
             raise PlacementError(
                 f"{most} subtasks of one operator are on one device; Flink supports at most "
-                f"{MOST_PER_DEVICE}, spread them over more devices"
+                f"{MAX_PER_DEVICE}, spread them over more devices"
             )
         index = _taken(self.indexes, list(counts), "group indexes")
         low = [device for device, count in counts.items() if count < most]
@@ -221,7 +221,7 @@ class Pinning:
     # Group with slots on several devices → device → number of slots. The slots of any other group
     # are on the device of its name.
     spread: dict[str, dict[str, int]]
-    # TaskManager → managed memory in MB for its slots, where it is known.
+    # TaskManager → managed memory in MB for its slots, if known.
     managed: Mapping[str, int] = field(default_factory=dict)
 
 

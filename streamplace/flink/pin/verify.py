@@ -42,7 +42,7 @@ class Verification:
 
     checks: tuple[OperatorCheck, ...]
     problems: tuple[str, ...] = ()  # sentences on problems that concern the whole job
-    uncounted: tuple[str, ...] = ()  # operators whose number of subtasks the placement leaves open
+    uncounted: tuple[str, ...] = ()  # operators whose number of subtasks is not in the placement
 
     @property
     def fine(self) -> bool:
@@ -67,7 +67,7 @@ class Verification:
         }
 
     def report(self) -> Report:
-        """A table of all operators, and what is wrong."""
+        """Table of all operators, and the differences."""
         rows = [
             (
                 check.operator,

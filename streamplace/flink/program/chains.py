@@ -2,10 +2,10 @@
 
 A task is one operator, or several that Flink chained (fused). The pinning class
 (``java/PlacedIds.java``) names operators in the same way. The number that the SQL planner gives to
-an operator is removed, because it changes with every submission. Operators that then share a name
-are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned job contains
-the numbers. Operators of other programs that share a name are numbered in the order of the tasks;
-the pinning class may see them in another order, so nothing is sure about them.
+an operator is removed, because it changes with every submission. Operators that share a name
+without it are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned
+job contains the numbers. In other programs, operators of one name are numbered in the order of the
+tasks; the pinning class may see them in another order, so these numbers are not reliable.
 """
 
 import html
@@ -22,11 +22,11 @@ FUSED = " -> "
 BESIDE = ", "
 """Separator of the branches of a chain, which are in brackets: ``a -> (b, c -> d)``."""
 LINE_END = "<br/>"
-"""End of each line of what Flink's plan shows of a task."""
+"""End of each line of a task's description in Flink's plan."""
 _INDEX = re.compile(r"^\[vertex-\d+\]")
 """Prefix of task names that ``pipeline.vertex-name-include-index-prefix`` adds."""
 _BRANCH = re.compile(r"^(?::  |   )*(?::- |\+- )")
-"""Lines by which the plan draws the operators of a chain as a tree, one in each row."""
+"""Lines of the plan that draw the operators of a chain as a tree, one per row."""
 _NAMESAKE = re.compile(r" \[namesake (\d{1,8})\]$")
 """Suffix that the pinning class adds to the description of an operator that has namesakes."""
 _PLANNED = re.compile(r"\[\d{1,8}\]:(.+)", re.DOTALL)
@@ -50,14 +50,14 @@ class _Operator:
     task: int
     shown: str
     text: str  # its text in the plan, if that is not its name
-    number: int  # number among its namesakes if the plan contains it; else 0
-    planned: int = 0  # number that the SQL planner has given to it; else 0
+    number: int  # number among operators of its name if the plan contains it; otherwise 0
+    planned: int = 0  # number by the SQL planner; otherwise 0
     name: str = ""
     is_sure: bool = True
 
 
 def operators_of(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[TaskOperators]:
-    """Operators of each task of a job; the nodes are those of its plan."""
+    """Operators of each task of a job; ``nodes`` are the nodes of its plan."""
     plan = {node["id"]: html.unescape(node.get("description", "")) for node in nodes}
     tasks = [_fused(i, v["name"], plan.get(v["id"], "")) for i, v in enumerate(vertices)]
     namesakes: dict[str, list[_Operator]] = {}
@@ -140,7 +140,7 @@ def operators_in(task: str) -> list[str]:
 
 
 def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
-    """Position of each opening bracket → that of its closing one, and the brackets with a list."""
+    """Opening bracket → closing bracket, by position, and the brackets with a list."""
     opened: list[int] = []
     partner: dict[int, int] = {}
     lists = set()

@@ -1,8 +1,7 @@
-"""Programs of jobs: jars, arguments and settings; those that were submitted here are stored.
+"""Programs of jobs: jars, arguments and settings; submitted ones are stored.
 
-Flink's REST interface reports neither the jar of a running job nor the class and the arguments that
-it was started with (docs/how-to/flink-moves.md). So every program that streamplace submits is
-written to the user's store.
+Flink's REST interface reports neither the jar of a running job nor its class and arguments
+(docs/how-to/flink-moves.md). So every submitted program is written to the user's store.
 """
 
 import hashlib
@@ -21,7 +20,7 @@ from streamplace.flink.store import WHOLE, Store, Table
 from streamplace.io.files import spot
 from streamplace.model.message_text import quoted, shown
 
-MOST = 1000
+MAX_PROGRAMS = 1000
 """Maximum number of stored programs; the oldest are deleted first."""
 
 
@@ -45,7 +44,7 @@ class Program:
     classpaths: Sequence[str] = ()  # URLs of classes that every machine of the cluster can read
     # Flink's settings for this job, by key.
     settings: Mapping[str, str] = field(default_factory=dict)
-    # Default for operators whose parallelism neither the job nor the placement sets.
+    # Default for operators without a parallelism of the job or the placement.
     parallelism: int | None = None
     # Maximum managed memory of the job on each TaskManager; by default all that is free.
     managed_mb: int | None = None
@@ -72,7 +71,7 @@ class Program:
         return replace(self, settings={**settings, **self.settings})
 
     def flink_settings(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Return all settings of a submission: those of the job, further ones, and its classpaths.
+        """Return all settings of a submission: the job's, further ones, and the classpaths.
 
         >>> Program(Path("job.jar"), classpaths=["file:///a.jar"]).flink_settings({"a": "b"})
         {'a': 'b', 'pipeline.classpaths': 'file:///a.jar'}
@@ -161,7 +160,7 @@ def remember(job: str, program: Program) -> None:
         with Store.usual().transaction() as rows:
             rows.delete(PROGRAMS, job)
             rows.add(PROGRAMS, job, row)
-            rows.forget(PROGRAMS, MOST)
+            rows.forget(PROGRAMS, MAX_PROGRAMS)
 
 
 def known_program(job: str) -> Program:
@@ -181,7 +180,7 @@ def known_program(job: str) -> Program:
 
 
 def kept_program(job: str, program: Program) -> Program:
-    """Return the program of a job that is submitted again, with the settings that it had.
+    """Return the program of a job that is submitted again, with its previous settings.
 
     SettingError if streamplace has submitted the job with another main class, other arguments or
     other jars: a job that is moved stays the same job. Nothing is known of other jobs.

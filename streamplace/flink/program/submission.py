@@ -103,7 +103,7 @@ def chain_states(rest: Rest, job: str) -> dict[str, str]:
 
 
 def live_states(rest: Rest, job: str) -> dict[str, str]:
-    """States of those of a job and its successors that have not ended, in order."""
+    """States of a job and its successors that have not ended, in order."""
     return {name: state for name, state in chain_states(rest, job).items() if state not in ENDED}
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from streamplace.errors import SettingError, StreamplaceError
+from streamplace.io.extras import extra
 from streamplace.io.files import read_bytes, spot
 from streamplace.model.message_text import shown
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import httpx
 
 IDLE_SECONDS = 2.0
-"""Time for which an idle connection is kept, which is less than that of servers and gateways."""
+"""Time for which an idle connection is kept; servers and gateways keep it longer."""
 PORTS = {"http": 80, "https": 443}
 AUTHORIZATION = "STREAMPLACE_FLINK_AUTHORIZATION"
 """Environment variable that contains the same text as an authorization file."""
@@ -114,7 +115,7 @@ def plain_address(url: str) -> str:
 
 
 def masked(url: str) -> str:
-    """Quote a text that should be an address, without what may be a password.
+    """Quote a text that should be an address, without a possible password.
 
     >>> masked("ftp://me:secret@host:21"), masked("localhost:8081")
     ("'…@host:21'", "'localhost:8081'")
@@ -125,6 +126,7 @@ def masked(url: str) -> str:
 
 def http_client(address: str, access: Access) -> "httpx.Client":
     """Client of a server, which keeps a connection for a moment between two requests."""
+    extra("httpx", "flink")
     import httpx
 
     is_encrypted = address.startswith("https:")

@@ -24,12 +24,12 @@ from streamplace.model.devices import MOST_CORES
 from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import MOST_SUBTASKS
 
-LONGEST = 300
-"""Most letters of a path, or of the words of a server, in a message."""
+MAX_TEXT = 300
+"""Maximum number of characters of a path, or of a server's text, in a message."""
 Amount = Annotated[int, Field(ge=0, le=10**15)]
 """Bytes, megabytes, milliseconds or a number; larger ones are no amounts of a cluster."""
 Moment = Annotated[int, Field(ge=-(10**15), le=10**15)]
-"""Milliseconds since 1970; 0 or -1 for what has not happened."""
+"""Milliseconds since 1970; 0 or -1 if it has not happened."""
 
 
 class JobVertex(TypedDict):
@@ -100,7 +100,7 @@ SubtaskMetrics = TypedDict(
 
 
 def _assigned(device: str | None) -> str | None:
-    """Id of a TaskManager; None for what Flink writes if there is none yet."""
+    """Id of a TaskManager; None for Flink's text while there is none."""
     return None if device == "(unassigned)" else device
 
 
@@ -118,7 +118,7 @@ Subtask = TypedDict(
 
 
 class Metric(TypedDict):
-    """A metric of a task or a TaskManager, with what was requested of it; it may be NaN."""
+    """A metric of a task or a TaskManager, with the requested aggregates; it may be NaN."""
 
     id: str
     sum: NotRequired[float | str]
@@ -252,7 +252,7 @@ ANSWERS: dict[str, Any] = {
 """Path → type of the answer; a star stands for an id."""
 _COMPLAINT, _STATUS = fields(errors=ListOf[str]), fields(message=str)
 UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
-"""HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
+"""HTTP statuses of Flink, or of a gateway in front of it, without an answer to the request."""
 LEADERLESS = re.compile(
     r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
 )
@@ -275,7 +275,7 @@ def first_fault(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_context=False)[0]
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault["loc"])
     wrong = f"{shown(where.lstrip('.'))}: {quoted(fault['input'])}: " if where else ""
-    return f"{wrong}{shown(fault['msg'], LONGEST)}"
+    return f"{wrong}{shown(fault['msg'], MAX_TEXT)}"
 
 
 _TITLE = re.compile(rb"^\s*<.*<title>([^<]*)</title>", re.DOTALL)
@@ -298,7 +298,7 @@ def parse_complaint(content: bytes) -> str:
     try:
         return str(TypeAdapter(_STATUS).validate_json(content, strict=True)["message"])
     except ValidationError:
-        return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
+        return shown(content[:MAX_TEXT].decode(errors="replace"), MAX_TEXT)
 
 
 def finished(job: str) -> str:
@@ -307,7 +307,7 @@ def finished(job: str) -> str:
 
 
 def is_unavailable(status: int, complaint: str) -> bool:
-    """Whether an answer with an error status says nothing of what was asked.
+    """Whether an error status is no answer to the request.
 
     >>> is_unavailable(503, ""), is_unavailable(500, "a.FencingTokenException: b")
     (True, True)
@@ -343,4 +343,4 @@ def root_cause(trace: str) -> str:
     ]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     cause = (causes or lines or ["unknown"])[-1]
-    return shown(cause, 20_000 if OURS in cause else LONGEST)
+    return shown(cause, 20_000 if OURS in cause else MAX_TEXT)

@@ -80,7 +80,7 @@ class Refusal(FlinkError):
     def __init__(self, message: str, complaint: str = "", status: int = 0) -> None:
         super().__init__(message)
         self.complaint = complaint  # the complete answer
-        # Its HTTP status; from 500 on, Flink has failed, and says nothing of what was asked.
+        # Its HTTP status; from 500 on, Flink has failed without an answer to the request.
         self.status = status
 
 
@@ -211,7 +211,7 @@ class Rest:
     def jobs(self) -> dict[str, str]:
         """Job → state, including jobs that have ended.
 
-        Flink never refuses this, so a refusal is that of a gateway before it.
+        Flink never refuses this, so a refusal comes from a gateway in front of it.
         """
         try:
             return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
@@ -316,7 +316,7 @@ class Rest:
     def wait_running(self, job: str, seconds: float = RETRY_SECONDS) -> None:
         """Wait until every subtask of a job runs, or has read all of its input.
 
-        If the job ends meanwhile, the error quotes the reason.
+        If the job ends first, the error quotes the reason.
         """
         for _ in turns(seconds):
             document = self.job(job)
@@ -503,7 +503,7 @@ def turns(seconds: float) -> Iterator[None]:
 
 
 def only_job(rest: Rest, given: str | None) -> str:
-    """Id of the given job, else of the only one that has not ended, or that of a resource.
+    """Job ID: given, or the only active one, or the resource's.
 
     Flink takes ids in capitals, too, but the id of a successor is made from small letters.
     """
@@ -529,7 +529,7 @@ def only_job(rest: Rest, given: str | None) -> str:
 
 
 def job_path(job: str, *steps: str) -> str:
-    """Path of a job, or of something below it, whatever ids hold.
+    """Path of a job, or of something below it, for any id.
 
     >>> job_path("a/b", "vertices", "c")
     '/jobs/a%2Fb/vertices/c'
@@ -563,7 +563,7 @@ def chain_of(job: str, length: int = 64) -> list[str]:
 
 
 def stop_trigger(job: str, number: int) -> str:
-    """Id of a request that stops a job so that it can be moved; the number is that of the try."""
+    """Id of the n-th request that stops a job so that it can be moved."""
     return chosen_id(f"stop {number} of {job}")
 
 

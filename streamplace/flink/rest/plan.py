@@ -36,7 +36,7 @@ class FlinkTask:
     slot_sharing_group: str = ""
     # Whether all its subtasks have read all of their input, while the job still runs.
     has_ended: bool = False
-    # Texts of its operators in the plan that are not their names, such as those of windows.
+    # Texts of its operators in the plan that are not their names, such as texts of windows.
     texts: tuple[str, ...] = ()
 
 
@@ -52,7 +52,7 @@ class Edge:
     # Whether the program chooses the subtask of each tuple, other than by keys, or it is always the
     # first one.
     is_uneven: bool = False
-    # Whether it joins each subtask only to its neighbours, whatever the parallelism.
+    # Whether it joins each subtask only to its neighbours, at any parallelism.
     is_rescaled: bool = False
     is_broadcast: bool = False  # whether each of the target's subtasks gets every tuple
 

@@ -2,13 +2,13 @@
 
     state, decision = decide(state, observation, rules)
 
-A job that is on time, or soon will be, stays, unless a policy finds that fewer TaskManagers pay.
-One that falls behind, or stays late, goes to a layout that surely carries the arriving rate, or
-else to the one that is expected to carry the most. The capacity of a layout is measured, or else
-predicted. A model that contradicts what was measured forbids nothing, because a move is a trial: if
-the job carries less there than in the best measured layout, it returns.
+A job that keeps up, or soon will, stays, unless a policy finds that fewer TaskManagers pay. A job
+that falls behind, or stays late, goes to a layout whose least predicted rate suffices, or otherwise
+to the layout with the highest prediction. Measured capacities replace predicted ones. A model that
+contradicts measurements forbids nothing, because a move is a trial: if the job carries less than in
+the best measured layout, it returns.
 
-The job is measured after a start or a move, when it has begun to fall behind, and when the last
+The job is measured after a start or a move, when it begins to fall behind, and when the last
 measurement is old. The measured rates of layouts are remembered for a day.
 """
 
@@ -30,11 +30,11 @@ from streamplace.flink.constants import (
     BACKOFF_SECONDS,
     CATCH_UP_SECONDS,
     DAY_SECONDS,
-    HIDDEN,
+    HIDDEN_RATIO,
     LAG_SECONDS,
-    MOST_REPEATS,
-    OLD_SECONDS,
-    WORTHWHILE,
+    MAX_AGE_SECONDS,
+    MAX_REPEATS,
+    MIN_GAIN,
 )
 from streamplace.flink.decide.improving import Trial
 from streamplace.flink.layout import Layout
@@ -59,7 +59,7 @@ from streamplace.planning.result import HOUR
 class JobSample:
     """Metrics of a running job, read for some seconds."""
 
-    at: float  # seconds by a clock that nobody sets
+    at: float  # seconds by a monotonic clock
     job: str
     rate: float  # tuples/s that its sources emit
     is_limited: bool  # whether back-pressure holds a source back
@@ -72,17 +72,17 @@ class JobSample:
 
 @dataclass(frozen=True, slots=True)
 class LayoutOption:
-    """A layout that a job has or may have."""
+    """A present or possible layout of a job."""
 
     layout: Layout
-    carries: RateInterval  # tuples/s: measured, or else predicted
-    measured: float | None = None  # tuples/s that were measured there; None if none were
+    carries: RateInterval  # tuples/s: measured, otherwise predicted
+    measured: float | None = None  # measured tuples/s; None without a measurement
     counts_all_cpu: bool = True  # whether the prediction rests on all CPU of the job
-    is_known: bool = True  # whether the model that predicts it agrees with what was measured
-    moves: int = 0  # number of subtasks that are elsewhere now
+    is_known: bool = True  # whether the model that predicts it agrees with the measurements
+    moves: int = 0  # number of subtasks that a move there moves
     order: int = 0  # position among layouts of equal predictions
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
-    spread: float = 0.0  # spread of the profile from which it was predicted
+    spread: float = 0.0  # spread of the profile behind the prediction
 
     @property
     def devices(self) -> list[str]:
@@ -100,7 +100,7 @@ class LayoutOption:
         return self.carries.low if self.counts_all_cpu else (1 - NOISE) * (self.measured or 0.0)
 
     def after(self, trial: Trial) -> "LayoutOption":
-        """Return the same layout with its measured rate, and an interval that holds repeats.
+        """Return the layout with its measured rate, and an interval that holds its repeats.
 
         A job that kept up may carry more than it was offered.
         """
@@ -127,21 +127,21 @@ class JobModel:
     others: tuple[LayoutOption, ...]
     sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
     limit: str = ""  # the resource that limits the present layout first
-    # Rate that the sources sustain, as a multiple of their rate while they drain a backlog: below 1
-    # if some of their subtasks fall behind meanwhile.
+    # Sustained rate of the sources as a multiple of their rate while they drain a backlog; below 1
+    # if some of their subtasks fall behind.
     lasting: float = 1.0
 
 
 class PastMove(NamedTuple):
     """A decision to move the job for its rate."""
 
-    at: float  # when it was made, by the clock of samples
+    at: float  # time by the clock of samples
     decision: WatchDecision
 
 
 @dataclass(frozen=True, slots=True)
 class RoundObservation:
-    """What a round has found out."""
+    """Findings of a round."""
 
     sample: JobSample
     hour: time  # time of day
@@ -151,16 +151,16 @@ class RoundObservation:
 
 
 class LastMeasurement(NamedTuple):
-    """When and how a job was measured last."""
+    """Time and result of the last measurement of a job."""
 
-    sample: JobSample  # right before
-    at: float  # when it ended
-    was_behind: bool | None  # whether the job fell behind then; None until that is known
+    sample: JobSample  # right before the measurement
+    at: float  # time of its end
+    was_behind: bool | None  # whether the job fell behind then; None while unknown
     model: JobModel | None  # the earlier one if the measurement failed
     failure: str = ""  # why it failed
 
     def is_of(self, sample: JobSample) -> bool:
-        """Whether the job has the layout and the TaskManagers of then."""
+        """Whether the job still has the layout and the TaskManagers of the measurement."""
         facts = (sample.job, sample.layout, sample.managers)
         return facts == (self.sample.job, self.sample.layout, self.sample.managers)
 
@@ -174,16 +174,16 @@ class TriedLayout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """What a watch carries from one round to the next."""
+    """State of a watch between two rounds."""
 
     sample: JobSample | None = None  # the last one
-    watched: float = 0.0  # seconds that the watch has lasted
+    watched: float = 0.0  # duration of the watch in seconds
     checkpoints_fail: bool = False
-    moved_at: float = -math.inf  # when the last move was attempted
-    returning: str = ""  # the job that should return from a trial, if that could not be begun
+    moved_at: float = -math.inf  # time of the last attempted move
+    returning: str = ""  # job whose return from a trial has not begun yet
     last_measurement: LastMeasurement | None = None  # None if the job has changed since
     tried: tuple[TriedLayout, ...] = ()  # layouts of the last day, each once
-    n_moves: int = 0  # number of moves that are taken into account
+    n_moves: int = 0  # number of moves that the state contains
 
     @classmethod
     def resumed(cls, watched: float, moves: Sequence[PastMove], now: float) -> "WatchState":
@@ -194,44 +194,44 @@ class WatchState:
         return cls(None, watched, False, moves[-1].at, tried=tried, n_moves=len(moves))
 
     def model_at(self, sample: JobSample) -> JobModel | None:
-        """Model of a job that was measured before, if nothing but its rate has changed since.
+        """Model of the last measurement, if only the rate of the job has changed since.
 
-        If sources kept up beside others that were held back, the model does not hold for lower
-        rates of the former.
+        A model with some sources that kept up, beside others that were held back, is not valid for
+        a job that keeps up.
         """
         last = self.last_measurement
         model = None if last is None or not last.is_of(sample) else last.model
         return None if model is not None and model.here.kept and not sample.is_limited else model
 
     def sustained(self, sample: JobSample) -> float:
-        """Tuples/s that the layout sustains, of a job that reads as fast as it can.
+        """Sustained tuples/s of the layout, for a job that reads as fast as it can.
 
-        Uneven subtasks are taken into account as far as they were measured in this layout.
+        Uneven subtasks are taken into account if they were measured in this layout.
         """
         model = self.model_at(sample)
         return sample.rate if model is None else model.lasting * sample.rate
 
     def needs_measurement(self, sample: JobSample, falls_behind: bool | None) -> bool:
-        """Whether nothing valid is known of a job, or not any more.
+        """Whether there is no valid measurement of a job.
 
-        A job that kept up when it was measured may have shown less than it can carry. A measurement
-        that has failed is as good as any, unless the job has changed since.
+        A job that kept up when it was measured may have shown less than its capacity. A failed
+        measurement is valid until the job changes.
         """
         last = self.last_measurement
         if last is None or not last.is_of(sample):
             return True
         has_result = bool(last.failure) or self.model_at(sample) is not None
         has_fallen_behind = bool(falls_behind) and last.was_behind is False
-        return not has_result or sample.at - last.at >= OLD_SECONDS or has_fallen_behind
+        return not has_result or sample.at - last.at >= MAX_AGE_SECONDS or has_fallen_behind
 
 
 @dataclass(frozen=True, slots=True)
 class WatchChoice:
-    """Where a job should run, and why."""
+    """Chosen layout of a job, with the reason."""
 
     words: str
     target: LayoutOption | None = None  # None to stay
-    returns: bool = False  # whether a trial is over, and the job goes back
+    returns: bool = False  # whether the job returns from a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +254,8 @@ class Conclude:
     facts: WatchRound
     here: LayoutOption
     choice: WatchChoice
-    moves: bool  # whether the choice is carried out, which has a target then
-    # The last move, and the tuples/s that were measured first after it, to be written beside what
-    # was predicted.
+    moves: bool  # whether the job is moved to the target of the choice
+    # The last move and the first tuples/s measured after it, to be stored beside the prediction.
     measured_move: tuple[WatchDecision, float] | None = None
 
 
@@ -265,7 +264,7 @@ class WatchRules:
     """Rules by which a watch decides."""
 
     guards: "Guards"
-    policy: "RateJudge"  # remembers the rounds that it is given
+    policy: "RateJudge"  # remembers all rounds
     may_move: bool = True
 
 
@@ -295,7 +294,7 @@ def decide(
 def _concluded(
     state: WatchState, facts: WatchRound, observation: RoundObservation, rules: WatchRules
 ) -> tuple[WatchState, Conclude]:
-    """Decide where a job should run whose measurement is valid, or has failed."""
+    """Choose a layout for a job with a valid or a failed measurement."""
     sample = observation.sample
     model = state.model_at(sample)
     here, others = _options(state, sample, model)
@@ -336,7 +335,7 @@ def _with_news(state: WatchState, observation: RoundObservation) -> WatchState:
 
 
 def _with_sample(state: WatchState, sample: JobSample, lag: float) -> tuple[WatchState, WatchRound]:
-    """State after another sample, and what that shows compared with the last one."""
+    """State after another sample, and its comparison with the last one."""
     before = state.sample
     watched = state.watched + (0.0 if before is None else sample.at - before.at)
     facts = compared(before, sample, watched, lag)
@@ -353,7 +352,7 @@ def _with_sample(state: WatchState, sample: JobSample, lag: float) -> tuple[Watc
 
 
 def compared(before: JobSample | None, now: JobSample, watched: float, late: float) -> WatchRound:
-    """Compare a sample with the one before it: what arrives, and whether the job lags.
+    """Compare a sample with the one before it: arriving tuples, and lag of the job.
 
     The rate in between is taken as the mean of both. A job whose sources report their lag falls
     behind if the lag grows, whatever their back-pressure says, or if its tuples are more than
@@ -402,14 +401,14 @@ def _recent(tried: Sequence[TriedLayout], now: float) -> tuple[TriedLayout, ...]
 
 
 def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[TriedLayout, ...]:
-    """Remember a trial in place of earlier ones of its layout, with what these carried.
+    """Remember a trial in place of earlier ones of its layout, with their rates.
 
     A job that keeps up at a lower rate does not show that the layout carries no more.
     """
     others = tuple(other for other in tried if not other.trial.is_at(trial.layout))
     earlier = next((old for _, old in tried if old.is_at(trial.layout) and old.is_limited), None)
     if earlier is not None and trial.is_limited:
-        repeats = (*earlier.repeats, earlier.rate)[-MOST_REPEATS:]
+        repeats = (*earlier.repeats, earlier.rate)[-MAX_REPEATS:]
         trial = replace(trial, repeats=repeats)
     had_more = any(old.rate >= trial.rate for _, old in tried if old.is_at(trial.layout))
     if had_more and not (trial.is_limited or trial.failure):
@@ -420,7 +419,7 @@ def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[T
 def _with_moves(
     tried: Sequence[TriedLayout], moves: Sequence[PastMove], now: float
 ) -> tuple[TriedLayout, ...]:
-    """Remember where moves have led."""
+    """Remember the results of moves."""
     for number, (at, move) in enumerate(moves):
         layout, later = Layout.from_json(move.layout), moves[number + 1 : number + 2]
         tried = _recent(tried, at)
@@ -438,7 +437,7 @@ def _options(
 ) -> tuple[LayoutOption, list[LayoutOption]]:
     """Present layout, and the other known ones whose TaskManagers are all present.
 
-    Of a job that was not measured, the layouts are known in which it has run.
+    For a job without a measurement, these are the layouts that it has run in.
     """
     if model is None:
         rate = RateInterval(sample.rate, sample.rate, sample.rate)
@@ -452,9 +451,9 @@ def _options(
 def known_options(
     here: LayoutOption, others: Sequence[LayoutOption], trials: Sequence[Trial]
 ) -> tuple[LayoutOption, list[LayoutOption]]:
-    """Present layout and the others with their measured rates, without those that failed.
+    """Present layout and the others with their measured rates, without failed ones.
 
-    ``trials``: layouts in which the job has run, each once; some may have no prediction.
+    ``trials``: layouts that the job has run in, each once; some may have no prediction.
     """
     new = [
         LayoutOption(trial.layout, RateInterval(0.0, 0.0, 0.0))
@@ -513,9 +512,9 @@ def choose(
     *,
     is_trial: bool,
 ) -> WatchChoice:
-    """Decide where a job should run.
+    """Choose a layout for a job.
 
-    ``here``, ``others``: the present layout, and those that the job may have.
+    ``here``, ``others``: the present layout, and the possible ones.
     ``machines``: number of TaskManagers that the policy chooses.
     ``is_trial``: whether this is the first measurement after a move.
     """
@@ -540,7 +539,7 @@ def choose(
         return WatchChoice(f"{behind}; {target}", target)
     known = [option for option in allowed if math.isfinite(option.carries.value)]
     target = max(known, key=lambda o: (o.carries.value, -o.order, -o.moves), default=here)
-    if target.carries.value > (1 + WORTHWHILE) * max(carried, rate):
+    if target.carries.value > (1 + MIN_GAIN) * max(carried, rate):
         return WatchChoice(f"{behind}; {target}", target)
     if unknown := [o for o in allowed if not (o.is_known or o.measured is not None)]:
         target = min(unknown, key=lambda o: (o.order, o.moves))
@@ -560,7 +559,7 @@ def _fewer(
 ) -> WatchChoice:
     """Decide whether a job that keeps up moves to fewer TaskManagers.
 
-    These must carry the rate that arrives now, even if a policy expects a lower one soon.
+    They must carry the present arrival rate, even if a policy expects a lower one soon.
     """
     if machines >= here.machines:
         return WatchChoice("keeps up, stays")
@@ -575,14 +574,14 @@ def _fewer(
 
 
 def wanted_rate(facts: WatchRound) -> float:
-    """Tuples/s that a layout should carry: those that arrive, with an allowance for hidden ones.
+    """Tuples/s that a layout should carry: the arriving ones, with an allowance for hidden ones.
 
-    Of a job that is late, also those that wait, in the time in which it should catch up.
+    For a late job also the backlog, divided by the time in which it should catch up.
     """
     is_hidden = facts.is_limited and not facts.is_known
     held = max(0.0, facts.arriving - facts.kept) if is_hidden else 0.0
     waiting = facts.backlog / CATCH_UP_SECONDS if facts.stays_late else 0.0
-    return facts.arriving + (HIDDEN - 1) * held + waiting
+    return facts.arriving + (HIDDEN_RATIO - 1) * held + waiting
 
 
 def state_words(facts: WatchRound) -> str:
@@ -607,7 +606,7 @@ def state_words(facts: WatchRound) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """Hours of every day in which nothing is moved, by the clock of this machine.
+    """Hours of every day without moves, by the clock of this machine.
 
     >>> night = QuietHours.of("22:00-06:30")
     >>> time(23) in night, time(6, 30) in night, time(12) in night
@@ -640,7 +639,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """Conditions under which nothing is moved, whatever would pay."""
+    """Conditions under which nothing is moved."""
 
     # Shortest time from the beginning of a move to the next, and for which a job is watched before
     # it is moved to fewer TaskManagers. It doubles with each consecutive move that was in vain.
@@ -718,9 +717,9 @@ class RateJudge:
 
     @property
     def remembered(self) -> int:
-        """Number of rounds that are remembered, those of a day and an hour.
+        """Number of rounds that are remembered, of a day and an hour.
 
-        Forecasts compare the last hour with that of the day before, also in a new policy.
+        Forecasts compare the last hour with the same hour of the day before, also in a new policy.
         """
         return math.ceil((DAY_SECONDS + HOUR) / self.seconds)
 
@@ -732,8 +731,8 @@ class RateJudge:
         """Number of TaskManagers that the job should use; the present one if no plans are known.
 
         A new policy is made if the costs of the plans have changed. It replays all rounds that are
-        new to it, each once per interval that it lasted (`OLD_SECONDS` at most), so that its costs
-        and forecasts keep pace with the clock.
+        new to it, each once per interval (of at most `MAX_AGE_SECONDS`), so that its costs and
+        forecasts keep pace with the clock.
         """
         self._past.append(facts)
         if not facts.cost:
@@ -746,7 +745,7 @@ class RateJudge:
         for past in self._past:
             if past.time <= self._shown:
                 continue
-            since = max(self._shown, past.time - OLD_SECONDS)
+            since = max(self._shown, past.time - MAX_AGE_SECONDS)
             number = max(1, round(past.time / self.seconds) - round(since / self.seconds))
             for back in reversed(range(number)):
                 at = past.time - back * self.seconds

@@ -1,8 +1,8 @@
 """Capacities of layouts of a watched job, on one, two and more TaskManagers.
 
 The TaskManagers are ordered, and a layout on n of them uses the first n, so smaller layouts always
-leave the same ones free. Every measurement fits the model to the windows of all layouts in which
-the job was measured (`JobImprover.propose`).
+leave the same ones free. Every measurement fits the model to the windows of all measured layouts
+(`JobImprover.propose`).
 """
 
 import re
@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from streamplace.flink.constants import MOST_SIZES
+from streamplace.flink.constants import MAX_SIZES
 from streamplace.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.flink.layout import Layout
@@ -37,7 +37,7 @@ class JobModeller:
     improver: JobImprover
     at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
     budget: Budget = USUAL_BUDGET  # budget of each search
-    _notes: set[str] = field(default_factory=set, init=False)  # those that were printed
+    _notes: set[str] = field(default_factory=set, init=False)  # printed notes
     # Operator → what its subtasks took in all layouts that were measured, averaged by rate, so that
     # a watch of weeks does not keep every window.
     _observed: dict[str, Sequence[Observation]] = field(default_factory=dict, init=False)
@@ -79,7 +79,7 @@ class JobModeller:
         )
 
     def _note(self, note: str) -> None:
-        """Print a note once; those that differ in numbers alone are the same."""
+        """Print a note once; notes that differ only in numbers are the same."""
         if (words := _NUMBER.sub("", note)) not in self._notes:
             self.improver.tell(note)
             self._notes.add(words)
@@ -129,9 +129,9 @@ def plan_sizes(most: int) -> list[int]:
     >>> plan_sizes(4), plan_sizes(40)
     ([1, 2, 3, 4], [1, 2, 3, 5, 8, 14, 24, 40])
     """
-    if most <= MOST_SIZES:
+    if most <= MAX_SIZES:
         return list(range(1, most + 1))
-    grown = np.geomspace(1, most, MOST_SIZES).round().astype(int).tolist()
+    grown = np.geomspace(1, most, MAX_SIZES).round().astype(int).tolist()
     return sorted({max(size, i + 1) for i, size in enumerate(grown)})
 
 

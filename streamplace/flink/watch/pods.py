@@ -2,7 +2,7 @@
 
 Pods have other names after each start of the cluster, and the job may have another id. So the
 resource is the job that is watched, its pods are numbered, and a plan is a number of equal pods
-with one parallelism. What decides, and when, is as in watches of other jobs.
+with one parallelism. Decisions are made as in watches of other jobs.
 """
 
 import time
@@ -17,7 +17,7 @@ from streamplace.flink.advise.equal_pods import (
     JobOnOffer,
     JobOnPods,
 )
-from streamplace.flink.constants import CLEAR
+from streamplace.flink.constants import CLEAR_GAIN
 from streamplace.flink.decide.improving import Trial
 from streamplace.flink.decide.rates import JobRates
 from streamplace.flink.engine import FlinkEngine
@@ -68,14 +68,14 @@ def numbered(layout: Layout) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class PodModeller:
-    """Measures a job, and predicts what it carries on other numbers of pods."""
+    """Measures a job, and predicts its rate on other numbers of pods."""
 
     engine: FlinkEngine
     seconds: float  # length of a window of measurement
     most: int  # pods
 
     def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
-        """Measure the job, as `JobModeller` does; its layouts are those of equal pods."""
+        """Measure the job, as `JobModeller` does; its layouts are equal pods."""
         rest, own = self.engine.rest, self.engine.job()
         deployment = self.engine.deployment(own)
         measured = self.engine.measure(own, self.seconds)
@@ -115,9 +115,9 @@ class PodModeller:
 
 
 def only_pod(cluster: Cluster) -> Offer:
-    """The pod of which there are several; raise FlinkError if they differ, as on unequal nodes."""
+    """The pod, if all are equal; raise FlinkError if they differ, as on unequal nodes."""
     cpu = cluster.devices.mips * cluster.devices.cores
-    if cpu.max() > (1 + CLEAR) * cpu.min():
+    if cpu.max() > (1 + CLEAR_GAIN) * cpu.min():
         raise FlinkError(
             f"one of its pods has {digits(cpu.max() / cpu.min())} times the CPU of another, so "
             "that their number does not tell what they carry"
@@ -148,7 +148,7 @@ class PodMover:
     resume_by: str
 
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
-        """Change the number of pods to that of the chosen layout; return the job.
+        """Change the number of pods to the chosen one; return the job.
 
         Others may have changed since the watch began what it rests on: raises FlinkError then.
         """

@@ -1,4 +1,4 @@
-"""Rounds of a watch: observe a job, decide what would pay, and do it if that is wanted and allowed.
+"""Rounds of a watch: observe a job, decide on a move, and make it if that is wanted and allowed.
 
 A round reads metrics for some seconds, and says in one line what it found and what it decides. If
 the job has to be measured, which takes a minute or two, it is observed again afterwards.
@@ -82,7 +82,7 @@ class JobRounds:
 
     rest: Rest
     log: WatchLog
-    policy: RateJudge  # its `seconds` pass from the beginning of one round to that of the next
+    policy: RateJudge  # its `seconds` pass between the beginnings of two rounds
     guards: Guards
     model_of: MeasureJob
     mover: RoundMover | None  # moves the job; None moves nothing
@@ -114,7 +114,7 @@ class JobRounds:
         return self._finish(job)
 
     def _observe(self, job: str) -> RoundObservation:
-        """Read what a decision rests on; a round without an answer is repeated at once."""
+        """Read the input of a decision; a round without an answer is repeated at once."""
         now, due = self.monotonic(), self.due
         self.due = now + self.policy.seconds
         try:
@@ -127,7 +127,7 @@ class JobRounds:
 
     def _decide(self, observation: RoundObservation) -> Measure | FinishMove | Conclude:
         """Decide on the next step, and write the rate after the last move."""
-        if self.state is None:  # continue after an earlier process, from what it has written
+        if self.state is None:  # continue after an earlier process, from its rows
             rounds = self.log.rounds(self.policy.remembered)
             for facts in rounds:
                 self.policy.remember(facts)
@@ -155,7 +155,7 @@ class JobRounds:
             return str(error)
 
     def _conclude(self, job: str, step: Conclude) -> str:
-        """Log a round, and carry out what it has chosen; return the id of the job."""
+        """Log a round, and carry out its decision; return the id of the job."""
         self._say(step.facts.words)
         facts = replace(step.facts, at=utc_now())
         self.log.add(facts)

@@ -1,9 +1,8 @@
 """Watch a placed job: check its health, start it without lost TaskManagers, and pass rounds.
 
-Pins are strict: a job never moves by itself. While it lacks a TaskManager, Flink restarts it in
-vain. So the watch starts it on others, from its last checkpoint.
-
-A watch first finishes a move that an earlier watch of the job has begun.
+Pins are strict: a job never moves by itself, and while it lacks a TaskManager, its restarts fail.
+So the watch starts it on other TaskManagers, from its last checkpoint. A watch first finishes the
+move of an earlier watch of the job.
 """
 
 import time
@@ -72,7 +71,7 @@ class Watch:
     moved: Callable[[str, Layout], None]
     patience: float  # seconds within which a lost TaskManager may return
     job: str = field(default="", init=False)
-    layout: Layout = field(default_factory=Layout, init=False)  # where it is placed
+    layout: Layout = field(default_factory=Layout, init=False)  # its placement
     # Since when it has failed or lacked TaskManagers.
     _troubled_since: float | None = field(default=None, init=False)
     _has_lost: bool = field(default=False, init=False)  # a TaskManager since it ran last
