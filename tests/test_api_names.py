@@ -12,13 +12,16 @@ from command_lines import commands
 
 import streamplace
 from streamplace import api
+from streamplace.api.comparing import Compare
+from streamplace.api.data_sets import Describe, Generate, Import
+from streamplace.api.drawing import Draw
+from streamplace.api.exporting import Export
 from streamplace.api.placing import Place
 from streamplace.api.planning import Plan
 from streamplace.api.simulating import Simulate
 from streamplace.cli.main import cli
 from streamplace.rooms import ROOMS
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.compare import CompareSettings
 from streamplace.settings.train import TrainSettings
 
 ROOT = Path(__file__).parents[1]
@@ -40,15 +43,8 @@ FUNCTIONS = {
 """Function of every command that works on graphs."""
 OTHERS = {"demo", "library", "objectives", "placers", "schema"}
 """Commands that show something, or that have a package of their own."""
-PARAMETERS = {
-    "as_json": "", "verbose": "", "data": "data", "devices": "cluster", "mips": "cluster",
-    "bandwidth": "cluster", "output": "out", "format_name": "format",
-}  # fmt: skip
-"""Parameter of the function that does what an option does, where the names differ."""
-SINGLE = {"describe": {"output"}, "import": {"output"}}
-"""Options of a command that its function leaves to another function or to a loop."""
 DEVICES, CHANGES = {"devices", "mips", "bandwidth"}, {"set", "scale"}
-MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
+VERBS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     "place": (
         Place,
         set(),
@@ -60,34 +56,45 @@ MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
         set(),
         DEVICES | CHANGES | {"present", "passes", "startup", "preset", "engine", "out"},
     ),
-    "compare": (CompareSettings, {"data"}, DEVICES | {"evaluations"}),
+    "compare": (Compare, set(), DEVICES | {"evaluations"}),
     "plan_schedule plan_frontier plan": (
         Plan,
         {"rates"},
         CHANGES | {"evaluations", "schedule", "move_price", "lag", "restart", "keep", "out"},
     ),
     "train": (TrainSettings, {"model", "graphs", "out", "watcher", "track", "command"}, DEVICES),
+    "draw": (Draw, set(), DEVICES),
+    "export": (Export, set(), {"devices"}),
+    "describe": (Describe, set(), {"out"}),
+    "import_graphs": (Import, {"options"}, {"reader_options", "out"}),
+    "generate": (Generate, set(), {"recipe_file", "shards", "jobs", "on", "out"}),
 }  # fmt: skip
-"""Settings of each verb, arguments of its functions that are none, and fields of commands alone."""
-OF_PYTHON = {"compare": {"jobs": 1}, "train": {"seed": 0}}
+"""Verb of each function, arguments of the function that are no fields, and fields of commands."""
+EMPTY = inspect.Parameter.empty
+OF_PYTHON = {
+    "compare": {"jobs": 1},
+    "train": {"seed": 0},
+    "export": {"graph": EMPTY, "to": EMPTY},
+    "generate": {"family": EMPTY, "parameters": EMPTY},
+}
 """Defaults of Python alone: scripts start processes behind a guard only; a call trains once."""
 
 
-@pytest.mark.parametrize("functions", MODELS)
-def test_keywords_of_a_function_are_the_fields_of_its_settings(functions):
-    """With the same defaults; objects of Python take the place of some."""
-    model, others, of_commands = MODELS[functions]
+@pytest.mark.parametrize("functions", VERBS)
+def test_keywords_of_a_function_are_the_fields_of_its_verb(functions):
+    """With the same defaults; what a command takes as an argument stands first in Python, too."""
+    verb, others, of_commands = VERBS[functions]
     found = {}
     for name in functions.split():
         found |= inspect.signature(getattr(streamplace, name)).parameters
-    keywords = {name: word.default for name, word in found.items() if name not in others}
-    assert keywords.keys() == model.model_fields.keys() - of_commands
-    usual = {
-        name: inspect.Parameter.empty if field.is_required() else field.default
-        for name, field in model.model_fields.items()
-        if name in keywords
-    }
-    assert keywords == usual | OF_PYTHON.get(functions, {})
+    keywords = {name: word for name, word in found.items() if name not in others}
+    fields = {name: f for name, f in verb.model_fields.items() if name not in of_commands}
+    assert keywords.keys() == fields.keys()
+    usual = {name: EMPTY if f.is_required() else f.default for name, f in fields.items()}
+    defaults = {name: word.default for name, word in keywords.items()}
+    assert defaults == usual | OF_PYTHON.get(functions, {})
+    for name in verb.marked("argument").keys() & keywords.keys():
+        assert keywords[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 @pytest.mark.parametrize(
@@ -99,10 +106,6 @@ def test_a_command_has_twenty_options_at_most(words):
         found = found.get_command(click.Context(found), name) or found
     options = [param for param in found.params if isinstance(param, click.Option)]
     assert len(options) <= 20
-
-
-def command(name):
-    return cli.get_command(click.Context(cli), name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -120,18 +123,6 @@ def test_every_command_has_a_function():
     }  # fmt: skip
     assert set(FUNCTIONS.values()) | others == set(api.__all__)
     assert set(api.__all__) <= set(NAMES)
-
-
-@pytest.mark.parametrize("name", ["describe", "draw", "export", "import"])
-def test_every_option_has_a_parameter(name):
-    parameters = set(inspect.signature(getattr(streamplace, FUNCTIONS[name])).parameters)
-    for option in command(name).params:
-        text = option.name or ""
-        if getattr(option, "hidden", False) or text in SINGLE.get(name, set()):
-            continue
-        wanted = PARAMETERS.get(text, text)
-        also = "graphs" if text == "data" else text
-        assert not wanted or {also, wanted} & parameters, text
 
 
 @pytest.mark.parametrize("name", api.__all__)

@@ -1,36 +1,177 @@
-"""Comparison of placers on graphs or problems."""
+"""``compare``: placers on a graph, a data set, or several of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from streamplace.api.data_sets import GraphsLike, problems_of
+from streamplace.api.placing import resumable
 from streamplace.errors import SettingError
-from streamplace.io.datasets import DataSet, Reader, no_graph
-from streamplace.io.files import make_folder
 from streamplace.model.defaults import COMPARED, REFERENCE
-from streamplace.model.problem import Problem
-from streamplace.model.units import Quantity
-from streamplace.placers.registry import USUAL_BUDGET
-from streamplace.progress import tracked
-from streamplace.settings.compare import CompareSettings
 from streamplace.settings.convert import (
     BudgetLike,
     ClusterLike,
     ConstraintsLike,
+    Count,
     FilePath,
+    PlacerNames,
+    Texts,
     is_path,
     path_of,
 )
+from streamplace.settings.option import KEYS, PICTURES, argument, option, output
+from streamplace.settings.shared import (
+    JOBS,
+    ConditionOptions,
+    ConstraintOptions,
+    DataSetOptions,
+    DeviceOptions,
+    RateOptions,
+    SearchOptions,
+)
+from streamplace.settings.verb import SILENT, Progress, Verb
 
 if TYPE_CHECKING:
+    from streamplace.api.data_sets import GraphsLike
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.records import Record
-    from streamplace.evaluate.runner import ComparisonRun
     from streamplace.evaluate.scan import Scan
+    from streamplace.io.datasets import DataSet, Reader
+    from streamplace.model.problem import Problem
+    from streamplace.model.units import Quantity
+
+FIELDS = KEYS | {"objective", "objectives"}
+"""Fields of which table.json and the lines of results.jsonl have one."""
+
+
+class Compare(
+    RateOptions,
+    ConditionOptions,
+    DataSetOptions,
+    DeviceOptions,
+    ConstraintOptions,
+    SearchOptions,
+    Verb,
+    validate_default=True,
+):
+    """Compare placers on DATA: a graph, a problem, a data set or a folder of them.
+
+    With -o, every result is written to the folder at once: a run that was stopped continues where
+    it ended, and adding a placer takes only its own time. If a placer fails on a graph, the graph
+    is reported and left out.
+    """
+
+    data: Any = argument()
+    placers: PlacerNames = option(
+        "--placers NAMES",
+        "Placers to compare, separated by commas. Options follow after colons: metis:k=3, "
+        "anneal:budget=5ms. An alias may precede a placer, as in "
+        "mine=pilot:weights=best.safetensors.",
+        default=COMPARED,
+    )
+    objective: Texts = option(
+        "--objective NAME…",
+        "Objective to optimise, as for place. Repeat it for a table of each objective and one of "
+        "the trade-offs between them.",
+    )
+    reference: str = option(
+        "--reference NAME", "Placer that the others are compared with.", default=REFERENCE
+    )
+    jobs: Count | None = JOBS
+    out: Path | None = output(
+        "Folder for results.jsonl, table.json, table.tex, report.html, plots, or a figure of the "
+        "distributions alone (.pdf, .svg or .png).",
+        folder=None,
+    )
+
+    def check(self) -> None:
+        """Refuse a reference that is not compared."""
+        from streamplace.placers.named import labels
+
+        super().check()
+        names = labels(self.placers)
+        if "reference" in self.inputs and self.reference not in names:
+            raise SettingError(
+                f"{self.name('reference')} {self.reference} is none of the compared placers: "
+                f"{', '.join(sorted(names))}"
+            )
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder of results, in which a comparison that was stopped continues."""
+        return None if self.out is None or self.out.suffix in PICTURES else self.out
+
+    def when_stopped(self, progress: Progress) -> int | None:
+        """Tell how to continue."""
+        progress.say(resumable(self.folder))
+        return None
+
+    def run(self, progress: Progress = SILENT) -> Comparison:
+        """Place every problem by every placer, for every objective and rate."""
+        from streamplace.evaluate.comparison import FILES, compared, pictures_in
+        from streamplace.evaluate.on_ray import connected
+        from streamplace.evaluate.runner import ComparisonRun
+        from streamplace.io.datasets import Reader
+        from streamplace.model.message_text import counted
+        from streamplace.placers.named import label_of
+        from streamplace.placers.registry import USUAL_BUDGET
+
+        progress.check_kind(self.out, is_folder=self.folder is not None)
+        if self.folder is not None:
+            files = [self.folder / name for name in FILES]
+            files += pictures_in(self.folder, of_several=len(self.objective) > 1)
+            progress.spare_others(*files, keys=FIELDS)
+        with connected(self.on):
+            scan, problems = self._scanned(Reader(self.machines(), self.constraints))
+            run = self.part(
+                ComparisonRun,
+                rates=self.rate or scan.rate,
+                budget=self.limits() or USUAL_BUDGET,
+                objectives=tuple(filter(None, self.objective)) or (scan.objective,),
+            )
+            label = label_of(self.reference, self.placers)
+            comparison, reused = compared(
+                run, problems, scan, label, self.folder, progress.failed, self.jobs, self.on
+            )
+        if self.folder is not None and reused:
+            words = counted(reused, "result")
+            progress.say(f"{words} reused from {self.folder / 'results.jsonl'}")
+        title = counted(scan.total, "graph") + (f" of split {self.split}" if self.split else "")
+        name = Path(self.data).name if is_path(self.data) else "comparison"
+        return replace(comparison, title=f"{name}: {title}")
+
+    def _scanned(self, reader: Reader) -> tuple[Scan, DataSet | Sequence[Problem]]:
+        """Common properties of the problems, and the problems."""
+        from streamplace.api.data_sets import problems_of
+        from streamplace.evaluate.scan import scan, scan_of
+        from streamplace.evaluate.trained_on import seen_by
+        from streamplace.io.datasets import DataSet, no_graph
+
+        seen = seen_by(self.placers)
+        if is_path(self.data):
+            path = path_of("data", self.data)
+            stored = DataSet(path, self.split, self.limit, reader, self.seed).rereadable()
+            found = scan(stored, self.jobs, self.on, seen)
+            if not found.total:
+                raise no_graph(path, stored)
+            return found, stored
+        problems = tuple(problems_of(self.data, reader, self.split, self.limit, self.seed))
+        if not problems:
+            raise SettingError("data holds no graph; give at least one, or another split")
+        return scan_of(problems, seen), problems
+
+
+class _Failures(Progress):
+    """Graphs that fail, with the reasons."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, str] = {}
+
+    def failed(self, graph: str, reason: str) -> None:
+        """Add the reason of a graph."""
+        before = self.reasons.get(graph)
+        self.reasons[graph] = reason if before is None else f"{before}; {reason}"
 
 
 def compare(
@@ -97,147 +238,5 @@ def compare(
     >>> [(placer, row.graphs) for _, _, placer, row in comparison.rows()]
     [('metis', 3), ('round-robin', 3)]
     """
-    settings = CompareSettings.of(locals())
-    failures: dict[str, str] = {}
-
-    def failed(graph: str, reason: str) -> None:
-        failures[graph] = f"{failures[graph]}; {reason}" if graph in failures else reason
-
-    comparison, _, _ = compared(settings, data, settings.out, failed)
-    return replace(comparison, failures=failures)
-
-
-def compared(
-    settings: CompareSettings,
-    data: GraphsLike,
-    out: Path | None,
-    failed: Callable[[str, str], None],
-) -> tuple[Comparison, int, int]:
-    """Place every problem by every placer.
-
-    Return the comparison, the number of problems, and the number of results that were reused.
-
-    Results are written to the folder ``out`` at once. ``failed`` receives the graphs on which a
-    placer fails, and the reasons; a refusal is a result, unless the placer refuses all of them.
-    """
-    from streamplace.evaluate.comparison import Comparison, GraphResults
-    from streamplace.evaluate.on_ray import connected
-    from streamplace.evaluate.results import ObjectiveResults
-    from streamplace.evaluate.runner import check_placer, records_of
-    from streamplace.evaluate.trained_on import trainings_of
-    from streamplace.placers.named import label_of, named_placer
-
-    refusals = _Refusals(failed)
-
-    reused = 0
-
-    def saved(record: Record) -> None:
-        for result in results:
-            result.add_saved(record)
-
-    def count(n: int) -> None:
-        nonlocal reused
-        reused += n
-
-    with connected(settings.on):
-        scan, problems = _scanned(settings, data, Reader(settings.machines(), settings.constraints))
-        run, graphs = _run_of(settings, scan), GraphResults()
-        for placer in run.aliased:
-            check_placer(named_placer(placer.spec), run.judges)
-        results = tuple(map(ObjectiveResults, run.judges))
-        if out is not None:
-            make_folder(out)
-        records = records_of(
-            run,
-            problems,
-            None if out is None else out / "results.jsonl",
-            jobs=settings.jobs,
-            on=settings.on,
-            on_failure=refusals.fail,
-            on_saved=saved,
-            on_reused=count,
-        )
-        for of_problem in tracked(records, "comparing", scan.total):
-            for result in results:
-                result.add(of_problem)
-            graphs.add(of_problem)
-            refusals.add(of_problem)
-        graphs.read(problems)
-    refusals.report()
-    label = label_of(settings.reference, settings.placers)
-    comparison = Comparison(
-        results,
-        label,
-        aliases=run.aliases,
-        graphs=graphs,
-        trained_on=scan.trained_on,
-        chosen_by=scan.chosen_by,
-        trainings=trainings_of(settings.placers),
-    )
-    return comparison, scan.total, reused
-
-
-class _Refusals:
-    """Refusals of placers that have placed no graph yet; these fail on all of them."""
-
-    def __init__(self, failed: Callable[[str, str], None]) -> None:
-        self.failed = failed
-        self.reported = set[tuple[str, str]]()
-        self.placing = set[str]()
-        self.reasons: dict[str, dict[str, str]] = {}
-
-    def fail(self, graph: str, reason: str) -> None:
-        """Report that a placer has failed, rather than refused."""
-        self.reported.add((graph, reason))
-        self.failed(graph, reason)
-
-    def add(self, records: Iterable[Record]) -> None:
-        """Add the records of one graph."""
-        for record in records:
-            if record.error is None:
-                self.placing.add(record.label)
-                self.reasons.pop(record.label, None)
-            elif record.label not in self.placing:
-                self.reasons.setdefault(record.label, {})[record.graph] = record.error
-
-    def report(self) -> None:
-        """Report all graphs of the placers that have placed none."""
-        for placer, reasons in self.reasons.items():
-            for graph, reason in reasons.items():
-                if (graph, reason) not in self.reported:
-                    self.failed(graph, f"{placer}: {reason}")
-
-
-def _run_of(settings: CompareSettings, scan: Scan) -> ComparisonRun:
-    """Comparison of the settings, by default at the rate and by the objective of the graphs."""
-    from streamplace.evaluate.runner import ComparisonRun
-
-    return ComparisonRun(
-        placers=settings.placers,
-        rates=settings.rate or scan.rate,
-        seed=settings.seed,
-        budget=settings.limits() or USUAL_BUDGET,
-        objectives=tuple(filter(None, settings.objective)) or (scan.objective,),
-        require=settings.require,
-    )
-
-
-def _scanned(
-    settings: CompareSettings, data: GraphsLike, reader: Reader
-) -> tuple[Scan, DataSet | Sequence[Problem]]:
-    """Common properties of the problems, and the problems."""
-    from streamplace.evaluate.scan import scan, scan_of
-    from streamplace.evaluate.trained_on import seen_by
-
-    seen = seen_by(settings.placers)
-    if is_path(data):
-        path = path_of("data", data)
-        stored = DataSet(path, settings.split, settings.limit, reader, settings.seed).rereadable()
-        found = scan(stored, settings.jobs, settings.on, seen)
-        if not found.total:
-            raise no_graph(path, stored)
-        return found, stored
-    problems = tuple(problems_of(data, reader, settings.split, settings.limit, settings.seed))
-    if not problems:
-        raise SettingError("data holds no graph; give at least one, or another split")
-    return scan_of(problems, seen), problems
+    failures = _Failures()
+    return replace(Compare.of(locals()).run(failures), failures=failures.reasons)

@@ -1,32 +1,71 @@
-"""Drawing graphs and placements."""
+"""``draw``: a graph alone, or placements of it side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from streamplace.api.arguments import (
-    GraphLike,
-    PandasSeries,
-    PlacementLike,
-    graph_of,
-    objective_of,
-    placed_problem,
-    problem_of,
-)
 from streamplace.errors import SettingError
-from streamplace.io.files import check_suffix
-from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
-from streamplace.model.units import Quantity
-from streamplace.objectives.registry import Objective
-from streamplace.placers.result import Result
-from streamplace.settings.convert import ClusterLike, FilePath, is_path, path_of, wrong
+from streamplace.settings.convert import ClusterLike, FilePath, Objective, is_path, wrong
+from streamplace.settings.option import argument, output
+from streamplace.settings.shared import DeviceOptions, ObjectiveOptions
+from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
+    from streamplace.api.arguments import GraphLike, PlacementLike
     from streamplace.drawing.graphs import Drawing
+    from streamplace.model.placement import Placement
+    from streamplace.model.problem import Problem
+    from streamplace.model.units import Quantity
+
+SUFFIXES = (".svg", ".html")
+
+
+class Draw(ObjectiveOptions, DeviceOptions, Verb):
+    """Draw GRAPH alone, or PLACEMENTS of it side by side.
+
+    A box is an operator; its colour is the device, and a stream is as wide as its traffic. Dashed
+    streams cross the network. What limits the objective is red: for throughput what uses the
+    bottleneck, for makespan the critical chain. The title is the value of the placement. Without
+    placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
+    """
+
+    graph: Any = argument()
+    placements: Any = argument(is_repeatable=True, is_needed=False)
+    out: Path | None = output(
+        "File to write: a drawing (.svg), or a report (.html).", suffixes=SUFFIXES, is_needed=True
+    )
+
+    def run(self, progress: Progress = SILENT) -> Written:
+        """Draw, and name the placements."""
+        assert self.out is not None
+        drawing, names = self.draw(), [_name(each) for each in self.placements]
+        noun = "report" if self.out.suffix == ".html" else "drawing"
+        return Written(
+            {"output": str(self.out), "placements": names},
+            (f"{noun} → {self.out}",),
+            write=drawing.save,
+            page=drawing.subject.report if names else None,
+        )
+
+    def draw(self) -> Drawing:
+        """Draw the placements, or the graph alone."""
+        from streamplace.api.arguments import graph_of, objective_of, problem_of
+        from streamplace.drawing.graphs import draw_graph, draw_placements
+
+        machines = self.machines()
+        if named := _by_name(self.placements):
+            problem = problem_of(self.graph, machines, rate=self.rate)
+            placed = [(name, whole_placement(problem, each)) for name, each in named.items()]
+            return draw_placements(problem, placed, objective_of(problem, self.objective))
+        if self.objective or machines is not None:
+            raise SettingError(
+                "a graph alone has no devices and no value; add a placement, or drop the "
+                "objective and the cluster"
+            )
+        return draw_graph(graph_of(self.graph, self.rate))
 
 
 def draw(
@@ -70,30 +109,21 @@ def draw(
     >>> draw(graph, {"a": "d0", "b": "d1"}).svg().startswith("<svg")
     True
     """
-    from streamplace.drawing.graphs import SUFFIXES, draw_graph, draw_placements
+    from streamplace.io.files import check_suffix
 
-    target = None if out is None else path_of("out", out)
-    if target is not None:
-        check_suffix(target, "a drawing", *SUFFIXES)
-    named = _by_name(placements)
-    if named:
-        problem = problem_of(graph, cluster, rate=rate)
-        placed = [(name, whole_placement(problem, placement)) for name, placement in named.items()]
-        drawing = draw_placements(problem, placed, objective_of(problem, objective))
-    else:
-        if objective or cluster is not None:
-            raise SettingError(
-                "a graph alone has no devices and no value; give placements, or drop the "
-                "objective and the cluster"
-            )
-        drawing = draw_graph(graph_of(graph, rate))
-    if target is not None:
-        drawing.save(target)
+    request = Draw.of(locals())
+    if request.out is not None:
+        check_suffix(request.out, "a drawing", *SUFFIXES)
+    drawing = request.draw()
+    if request.out is not None:
+        drawing.save(request.out)
     return drawing
 
 
 def whole_placement(problem: Problem, placement: PlacementLike) -> Placement:
     """Placement of the operators of a problem; raise SettingError for one of subtasks."""
+    from streamplace.api.arguments import placed_problem
+
     unit_problem, whole = placed_problem(problem, placement)
     if unit_problem is not problem:
         raise SettingError("the placement places subtasks; draw their graph: expand(graph).graph")
@@ -104,6 +134,10 @@ def _by_name(
     placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike],
 ) -> dict[str, PlacementLike]:
     """Placements by their titles."""
+    from streamplace.api.arguments import PandasSeries
+    from streamplace.model.placement import Placement
+    from streamplace.placers.result import Result
+
     if isinstance(placements, Placement | Result | PandasSeries) or is_path(placements):
         return {_name(placements): placements}
     if isinstance(placements, Mapping):
@@ -124,6 +158,8 @@ def _by_name(
 
 
 def _name(placement: PlacementLike) -> str:
+    from streamplace.placers.result import Result
+
     if isinstance(placement, Result):
         return placement.placer
     return Path(placement).stem if is_path(placement) else "placement"

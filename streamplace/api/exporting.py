@@ -1,33 +1,171 @@
-"""Export of placements in the formats of engines and other tools."""
+"""``export``: a placement in the format of an engine or of another tool."""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from streamplace.api.arguments import (
-    GraphLike,
-    PlacementLike,
-    given_graph,
-    given_placement,
-    problem_of,
-)
-from streamplace.engines.deployment import Deployment
-from streamplace.engines.reading import implied_cluster, read_assignment, read_problem_for
-from streamplace.engines.registry import EXPORTS, Export
-from streamplace.io.files import located, make_folder, spot, write_texts
-from streamplace.model.problem import Problem
+from streamplace.errors import SettingError
 from streamplace.settings.convert import (
+    ClusterFile,
     ClusterLike,
     ConstraintsLike,
+    Count,
     FilePath,
     cluster_of,
-    constraints_of,
-    path_of,
     wrong,
 )
+from streamplace.settings.option import SUFFIXES, WHERE, argument, names_in, option, output
+from streamplace.settings.shared import ConstraintOptions
+from streamplace.settings.verb import SILENT, Progress, Verb, Written
+
+if TYPE_CHECKING:
+    from streamplace.api.arguments import GraphLike, PlacementLike
+    from streamplace.engines.deployment import Deployment
+    from streamplace.engines.registry import Export as ExportFormat
+
+LOG = logging.getLogger(__name__)
+
+
+class Export(ConstraintOptions, Verb):
+    """Write PLACEMENT as files for an engine, with instructions how to use and check them.
+
+    PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
+    Without --cluster and --devices the devices are those that the placement names.
+    """
+
+    placement: Any = argument()
+    to: str | None = option(
+        "--to NAME", "Export to write.", choices=names_in("streamplace.engines.registry:EXPORTS")
+    )
+    graph: Any = option(
+        "--graph FILE",
+        "Graph that the placement is for.  [default: NAME.json or graph.json beside it]",
+    )
+    devices: Count | None = option(
+        "--devices N",
+        "Number of equal devices d0…  [default: the devices that the placement names]",
+        WHERE,
+    )
+    cluster: ClusterFile = option(
+        "--cluster FILE",
+        "TOML file that describes the cluster (see: streamplace schema cluster).",
+        WHERE,
+    )
+    out: Path | None = output(
+        "File to write, or folder if the export consists of several files.",
+        folder=None,
+        keys=frozenset(),
+    )
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        super().check()
+        self.check_given("to")
+        self.exclude("devices", "cluster")
+
+    def run(self, progress: Progress = SILENT) -> Written:
+        """Export a placement."""
+        from streamplace.engines.registry import EXPORTS
+
+        form, out = EXPORTS[self.to or ""], self.out
+        if not (form.suffix or out or progress.as_json):
+            raise SettingError(f"{form.name} has several files; give -o FOLDER")
+        progress.check_kind(out, is_folder=not form.suffix)
+        if form.suffix and out and out.suffix in SUFFIXES - {form.suffix}:
+            raise SettingError(f"-o {out}: the name of this file must end in {form.suffix}")
+        deployment = self.deployment(progress)
+        if form.all_devices and deployment.is_split and not (self.cluster or self.devices):
+            raise SettingError(
+                "the placement assigns subtasks one by one, so Flink must know all devices of the "
+                "cluster, including unused ones; give --cluster or --devices"
+            )
+        files = form.files(deployment)
+        if loss := form.loss(deployment):
+            progress.say(f"note: {loss}")
+        if out is None:
+            facts = {"export": form.name, "files": dict(files)}
+            return Written(facts, text="".join(files.values()))
+        texts = files_at(form, files, out)
+        progress.spare_inputs(*texts)
+        if form.read or form.suffix != ".json":  # a device map is any mapping
+            progress.spare_others(*texts)
+        return Written(
+            {"export": form.name, "output": str(out), "files": list(files)},
+            (f"{form.name if form.suffix else ', '.join(files)} → {out}",),
+            write=lambda _: write_export(form, texts),
+        )
+
+    def deployment(self, progress: Progress = SILENT) -> Deployment:
+        """Deployment of the graph, by default of one beside the placement.
+
+        Its cluster is its own, that of the request, or the devices that the placement names.
+        Errors of a placement that was read name its file.
+        """
+        from streamplace.api.arguments import given_graph, given_placement, problem_of
+        from streamplace.engines.deployment import Deployment
+        from streamplace.engines.reading import assignment_of, implied_cluster, read_problem_for
+        from streamplace.io.files import located, read_bytes, spot
+        from streamplace.model.problem import Problem
+
+        assigned, graph = given_placement(self.placement), self.graph
+        place: AbstractContextManager[None] = nullcontext()
+        if isinstance(assigned, Path):
+            content, path, place = read_bytes(assigned), assigned, located(spot(assigned))
+            graph = graph or _graph_beside(path, content, progress)
+            assigned = assignment_of(content, path)
+        assert graph is not None
+        source, cluster = given_graph(graph), cluster_of(self.cluster or self.devices)
+        if isinstance(source, Problem):
+            problem = problem_of(source, cluster, self.constraints)
+        elif isinstance(source, Path):
+            problem = read_problem_for(source, assigned, cluster, self.constraints)
+        else:
+            cluster = cluster or implied_cluster(source, assigned)
+            problem = Problem(source, cluster, self.constraints)
+        with place:
+            return Deployment.of(problem, assigned)
+
+
+def _graph_beside(placement: Path, content: bytes, progress: Progress) -> Path:
+    """File beside a placement that is named after its graph, or graph.json."""
+    from streamplace.io.files import is_file, spot
+    from streamplace.io.placements import parse_document
+
+    name = ""
+    if placement.suffix == ".json":
+        name = parse_document(content, spot(placement)).get("graph", "")
+    names = [f"{name}.json"] if name and Path(name).name == name else []
+    names.append("graph.json")
+    for name in names:
+        path = placement.with_name(name)
+        if path != placement and is_file(path):
+            LOG.info("the graph is %s", path)
+            progress.reads(path)
+            return path
+    raise SettingError(
+        f"which graph does {placement} place? Give --graph FILE (there is no "
+        f"{' or '.join(names)} beside it)"
+    )
+
+
+def files_at(form: ExportFormat, files: Mapping[str, str], target: Path) -> dict[Path, str]:
+    """Texts by path: of the one file of a format, or of several in a folder."""
+    return {target if form.suffix else target / name: text for name, text in files.items()}
+
+
+def write_export(form: ExportFormat, texts: Mapping[Path, str]) -> None:
+    """Write the files of an export, with the folders of a format of several files."""
+    from streamplace.io.files import make_folder, write_texts
+
+    if not form.suffix:
+        for folder in dict.fromkeys(path.parent for path in texts):
+            make_folder(folder)
+    write_texts(texts)
 
 
 def export(
@@ -69,54 +207,15 @@ def export(
     >>> files["placement.csv"].splitlines()[-1]
     'b,1,d1,,,'
     """
+    from streamplace.engines.registry import EXPORTS
+
     if not isinstance(to, str):
         raise wrong("to", to, f"one of {', '.join(EXPORTS)}")
-    form = EXPORTS[to]
-    target = None if out is None else path_of("out", out)
-    assigned = given_placement(placement)
-    file = assigned if isinstance(assigned, Path) else None
-    assignment = read_assignment(assigned) if isinstance(assigned, Path) else assigned
-    deployment = deployment_of(graph, assignment, cluster, constraints, file)
+    request, form = Export.of(locals()), EXPORTS[to]
+    deployment = request.deployment()
     files = dict(form.files(deployment))
     if loss := form.loss(deployment):
         warnings.warn(loss, stacklevel=2)
-    if target is not None:
-        write_export(form, files_at(form, files, target))
+    if request.out is not None:
+        write_export(form, files_at(form, files, request.out))
     return files
-
-
-def deployment_of(
-    graph: GraphLike,
-    assignment: Mapping[str, str],
-    cluster: ClusterLike | None,
-    constraints: ConstraintsLike | None,
-    file: Path | None,
-) -> Deployment:
-    """Deployment of a graph on its own cluster, on that of the argument, or on the named devices.
-
-    Errors of an assignment that was read name its file.
-    """
-    source = given_graph(graph)
-    if isinstance(source, Problem):
-        problem = problem_of(source, cluster, constraints)
-    else:
-        devices, rules = cluster_of(cluster), constraints_of(constraints)
-        if isinstance(source, Path):
-            problem = read_problem_for(source, assignment, devices, rules)
-        else:
-            problem = Problem(source, devices or implied_cluster(source, assignment), rules)
-    with nullcontext() if file is None else located(spot(file)):
-        return Deployment.of(problem, assignment)
-
-
-def files_at(form: Export, files: Mapping[str, str], target: Path) -> dict[Path, str]:
-    """Texts by path: of the one file of a format, or of several in a folder."""
-    return {target if form.suffix else target / name: text for name, text in files.items()}
-
-
-def write_export(form: Export, texts: Mapping[Path, str]) -> None:
-    """Write the files of an export, with the folders of a format of several files."""
-    if not form.suffix:
-        for folder in dict.fromkeys(path.parent for path in texts):
-            make_folder(folder)
-    write_texts(texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import nullcontext
 from math import fsum, inf
 from pathlib import Path
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from streamplace.model.units import Quantity
     from streamplace.placers.request import PlacementRequest
     from streamplace.placers.result import Result
-else:  # not imported for the help
-    GraphLike = Any
 
 FOR_ONE_GRAPH = ("scale", "set", "present", "passes", "moves", "confidence", "trust_profile")
 FOR_DATA_SETS = ("split", "limit", "jobs", "on")
@@ -78,7 +76,7 @@ class Place(
     the file, in order, and a command that was stopped continues where it ended.
     """
 
-    graph: GraphLike = argument()
+    graph: Any = argument()
     placer: PlacerName = option(
         "--placer NAME",
         "Placement algorithm (see: streamplace placers). Options follow after colons, as in "
@@ -138,10 +136,11 @@ class Place(
         except SeveralFound as error:
             raise FormatError(f"{error}, or place all: -o FILE.jsonl") from None
 
-    def when_stopped(self) -> Iterator[str]:
-        """Yield how to continue with a data set."""
+    def when_stopped(self, progress: Progress) -> int | None:
+        """Tell how to continue with a data set."""
         if self.is_for_data_set:
-            yield resumable(self.out)
+            progress.say(resumable(self.out))
+        return None
 
     def place(self, progress: Progress = SILENT) -> Result:
         """Place a graph."""

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     OffersLike = Catalogue | Iterable[Offer] | FilePath
     TraceLike = RateTrace | FilePath
 else:  # not imported for the help; what converts a value checks its type
-    GraphLike = MoveTerms = RateTrace = Any
+    MoveTerms = RateTrace = Any
     MakePolicy = Callable[..., Any]
 
 HIGHEST_RATE = "max"
@@ -128,7 +128,7 @@ class Plan(ChangeOptions, SearchOptions, MeasuredGraphOptions, Verb, validate_de
     'flink profile' has measured carries the rate even at the lower end of its prediction.
     """
 
-    graph: GraphLike = argument()
+    graph: Any = argument()
     rate: Annotated[tuple[float, ...], BeforeValidator(rates_of)] | None = option(
         "--rate RATE",
         "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "

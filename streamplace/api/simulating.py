@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.units import Quantity
     from streamplace.objectives.explanation import Explanation, PassTimeline
-else:  # not imported for the help
-    GraphLike = PlacementLike = Any
 
 LOG = logging.getLogger(__name__)
 TRACE = ".trace.json"
@@ -71,8 +69,8 @@ class Simulate(ObjectiveOptions, ChangeOptions, DeviceOptions, ConstraintOptions
     time that moving takes, and the number of passes after which the move pays off.
     """
 
-    graph: GraphLike = argument()
-    placement: PlacementLike = argument()
+    graph: Any = argument()
+    placement: Any = argument()
     relocation: Moved = None
     present: PlacementFile | None = option(
         "--from FILE",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamplace.api.data_sets import GraphsLike, problems_of
+from streamplace.api.data_sets import problems_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, drawn, no_graph, split_of
 from streamplace.learn.registry import MODELS
@@ -28,6 +28,7 @@ from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
 
 if TYPE_CHECKING:
+    from streamplace.api.data_sets import GraphsLike
     from streamplace.learn.history import Watcher
     from streamplace.learn.reward import Measure
 

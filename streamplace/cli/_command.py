@@ -94,6 +94,7 @@ def verb(
     *,
     settings: "type[VerbSettings] | None" = None,
     group: click.Group | None = None,
+    cls: type[GroupedCommand] = GroupedCommand,
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a command, of a group if there is one.
 
@@ -104,7 +105,7 @@ def verb(
     def made(function: Callable[..., Any]) -> click.Command:
         command = click.command(
             name,
-            cls=GroupedCommand,
+            cls=cls,
             short_help=summary or None,
             epilog=f"Example: streamplace {example}",
             settings=settings,

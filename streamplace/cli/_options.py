@@ -15,17 +15,13 @@ from streamplace.settings.option import GRAPHS as GRAPHS
 from streamplace.settings.option import KEYS as KEYS
 from streamplace.settings.option import PICTURES as PICTURES
 from streamplace.settings.option import PLACEMENT as PLACEMENT
+from streamplace.settings.option import SUFFIXES
 
 if TYPE_CHECKING:
     from streamplace.settings.verb import Verb
 
 F = TypeVar("F", bound=Callable[..., Any])
 READ = "streamplace.read"
-SUFFIXES = {
-    ".csv", ".gz", ".html", ".json", ".jsonl", ".pdf", ".png", ".py", ".svg", ".tex", ".toml",
-    ".txt", ".xlsx", ".yaml",
-}  # fmt: skip
-"""Suffixes that say what a file holds, so that they do not end the name of a folder."""
 TABLE = b"operator,pe,device,"
 """Beginning of a placement as a table, which has no other mark."""
 

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from streamplace.cli._command import verb
+from streamplace.cli._command import GroupedCommand, verb
 from streamplace.cli._options import (
     AS_JSON,
     check_output,
+    reads,
     spare_inputs,
     spare_others,
     writes_of,
 )
 from streamplace.cli._output import (
     counted,
+    print_file,
     print_json,
     print_line,
     print_report,
@@ -26,9 +28,9 @@ from streamplace.cli._output import (
     with_command,
 )
 from streamplace.cli._settings import simulated
-from streamplace.settings.shared import ObjectiveOptions
 from streamplace.settings.verb import Progress, Verb, Written
 
+V = TypeVar("V", bound=Verb)
 MAX_REPORTED = 20
 """Failed graphs that are reported at once."""
 
@@ -36,13 +38,15 @@ MAX_REPORTED = 20
 class Terminal(Progress):
     """Prints what a verb tells, and its answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
         self._hints: list[tuple[Callable[[str], None], str]] = []
         self._failed: dict[str, None] = {}
 
     say = staticmethod(say)
     waiting = staticmethod(waiting)
     check_kind = staticmethod(check_output)
+    reads = staticmethod(reads)
     spare_inputs = staticmethod(spare_inputs)
     spare_others = staticmethod(spare_others)
 
@@ -60,49 +64,57 @@ class Terminal(Progress):
         if len(self._failed) <= MAX_REPORTED:
             say(f"failed: {graph}: {reason}")
 
-    def show(self, request: Verb, answer: Any, *, as_json: bool) -> int:
-        """Write, and print as a document or as a report, what a verb answers."""
+    def show(self, request: Verb, answer: Any) -> int:
+        """Write what ``-o`` names, and print a document or a report; return the exit status."""
         path: Path | None = getattr(request, "out", None)
-        noun = ""
-        if isinstance(answer, Written):
-            if as_json:
-                print_json(answer.facts)
-            for sentence in () if as_json else answer.sentences:
-                say(sentence)
+        noun, page = "", getattr(answer, "page", None)
+        if path is not None and path.suffix == ".html" and page is not None:
+            with_command(page(), request.inputs["graph"], simulated(request)).save(path)
+            noun = "report"
+        elif path is not None:
+            noun = answer.write(path)
+        if not isinstance(answer, Written):
+            print_json(answer.to_json()) if self.as_json else print_report(answer.report())
+            if path is not None:
+                say_written(noun, path)
+        elif self.as_json:
+            print_json(answer.facts)
         else:
-            if (
-                path is not None
-                and path.suffix == ".html"
-                and isinstance(request, ObjectiveOptions)
-            ):
-                page = getattr(answer, "page", answer.report)()
-                graph = request.inputs["graph"]
-                with_command(page, graph, simulated(request)).save(path)
-                noun = "report"
-            elif path is not None:
-                noun = answer.write(path)
-            print_json(answer.to_json()) if as_json else print_report(answer.report())
-        for tell, line in () if as_json else self._hints:
+            print_file(answer.text)
+        sentences = answer.sentences if isinstance(answer, Written) else ()
+        for tell, line in () if self.as_json else (*((say, s) for s in sentences), *self._hints):
             tell(line)
-        if path is not None and noun:
-            say_written(noun, path)
         if self._failed:
             say(f"{counted(len(self._failed), 'graph')} failed")
         return 1 if self._failed else request.status(answer)
 
 
-def command_of(model: type[Verb], name: str, summary: str, example: str) -> click.Command:
-    """Command that runs a verb and prints what it answers."""
+def command_of(
+    model: type[V],
+    name: str,
+    summary: str,
+    example: str,
+    *,
+    group: click.Group | None = None,
+    cls: type[GroupedCommand] = GroupedCommand,
+    prepared: Callable[[V, dict[str, Any]], V] | None = None,
+) -> click.Command:
+    """Command that runs a verb and prints what it answers.
 
-    def run(settings: Verb, as_json: bool) -> int:
-        progress = Terminal()
+    ``prepared`` adds the values of further options to the request.
+    """
+
+    def run(settings: V, as_json: bool, **values: Any) -> int:
+        progress = Terminal(as_json=as_json)
         try:
+            settings = settings if prepared is None else prepared(settings, values)
             answer = settings.run(progress)
         except KeyboardInterrupt:
-            for line in settings.when_stopped():
-                say(line)
-            raise
-        return progress.show(settings, answer, as_json=as_json)
+            if (status := settings.when_stopped(progress)) is None:
+                raise
+            return status
+        return progress.show(settings, answer)
 
     run.__doc__ = model.__doc__
-    return verb(name, summary, example, settings=model)(AS_JSON(writes_of(model)(verbose(run))))
+    made = verb(name, summary, example, settings=model, group=group, cls=cls)
+    return made(AS_JSON(writes_of(model)(verbose(run))))

@@ -1,9 +1,11 @@
 """The result of a comparison of placers: its numbers, its tables, and its JSON document."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from math import isfinite, isnan, nan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,16 +16,30 @@ from streamplace.errors import SettingError
 from streamplace.evaluate.paired import CONFIDENCE, Paired, half_interval, holm
 from streamplace.evaluate.records import Record, problem_hash, problem_number
 from streamplace.evaluate.results import Front, ObjectiveResults, Row, front_of, heading, mean_of
+from streamplace.evaluate.runner import ComparisonRun, check_placer, records_of
+from streamplace.evaluate.scan import Scan
+from streamplace.evaluate.trained_on import trainings_of
+from streamplace.io.datasets import DataSet
+from streamplace.io.files import json_text, make_folder, write_text
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.mixins import Displayed, data_frame
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits
 from streamplace.objectives.registry import Objective
+from streamplace.placers.named import named_placer
+from streamplace.progress import tracked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+RESULTS, TABLE_JSON, TABLE, PAGE = "results.jsonl", "table.json", "table.tex", "report.html"
+FRONT = "pareto.png"
+FILES = (RESULTS, TABLE_JSON, TABLE, PAGE, FRONT)
+"""Files of a comparison in its folder, besides the plots."""
+SUFFIXES = (".png", ".svg", ".pdf")
+"""Suffixes of a figure alone."""
+NO_FILE_NAME = re.compile(r"[^\w.-]+")
 COLUMNS = (
     "mean", "q1", "median", "min", "max", "share_of_optimum", "reached", "proven", "ms_per_graph",
     "graphs", "failed",
@@ -144,6 +160,8 @@ class Comparison(Displayed):
     trainings
         Learned placer → its name without weights, where several are of trainings that differ by
         their seed alone.
+    title
+        Title of pages and pictures: the data, and the number of graphs.
     """
 
     results: tuple[ObjectiveResults, ...]
@@ -154,6 +172,7 @@ class Comparison(Displayed):
     trained_on: Mapping[str, int] = field(default_factory=dict)
     chosen_by: Mapping[str, int] = field(default_factory=dict)
     trainings: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
 
     @property
     def front(self) -> Front | None:
@@ -251,6 +270,36 @@ class Comparison(Displayed):
         document = as_document(self.results, self.front, self.trainings)
         return {**document, **{k: v for k, v in named.items() if v}}
 
+    to_json = document
+
+    def write(self, path: Path) -> str:
+        """Write a figure of the distributions, or tables, a page and plots into a folder.
+
+        Returns what was written, in words.
+        """
+        from streamplace.drawing.figures import save
+        from streamplace.evaluate.comparison_plots import PLOTS, draw_distributions, draw_front
+
+        if path.suffix in SUFFIXES:
+            save(draw_distributions(self.results, self.title), path)
+            return "figure"
+        write_text(path / TABLE_JSON, json_text(self.document()))
+        write_text(path / TABLE, f"% streamplace compare\n{self.latex()}")
+        replace(self.report(), title=self.title).save(path / PAGE)
+        figures: dict[str, Figure | None] = {}
+        for result in self.results:
+            several = f"{NO_FILE_NAME.sub('-', result.judge.name)}-"
+            prefix = several if len(self.results) > 1 else ""
+            figures |= {
+                f"{prefix}{name}.png": draw(result, self.title) for name, draw in PLOTS.items()
+            }
+        if self.front is not None:
+            figures[FRONT] = draw_front(self.front, [r.judge for r in self.results], self.title)
+        drawn = {name: figure for name, figure in figures.items() if figure is not None}
+        for name, figure in drawn.items():
+            save(figure, path / name)
+        return ", ".join((*FILES[:-1], counted(len(drawn), "picture")))
+
     def latex(self) -> str:
         """Tables of LaTeX (package booktabs): one per objective and rate, and the statistics."""
         cases = self._cases
@@ -328,6 +377,100 @@ class Comparison(Displayed):
         placers = counted(len({placer for _, _, placer, _ in rows}), "placer")
         graphs = counted(max((row.graphs for *_, row in rows), default=0), "graph")
         return f"<Comparison of {placers} on {graphs}>"
+
+
+def pictures_in(folder: Path, *, of_several: bool) -> list[Path]:
+    """Plots in the folder of a comparison; with several objectives, their names begin with one."""
+    from streamplace.evaluate.comparison_plots import PLOTS
+
+    beginning = "*-" if of_several else ""
+    return [path for name in PLOTS for path in folder.glob(f"{beginning}{name}.png")]
+
+
+def compared(
+    run: ComparisonRun,
+    problems: DataSet | Sequence[Problem],
+    scan: Scan,
+    reference: str,
+    folder: Path | None,
+    failed: Callable[[str, str], None],
+    jobs: int | None,
+    on: str | None,
+) -> tuple[Comparison, int]:
+    """Place every problem by every placer; return the comparison, and the number of old results.
+
+    Results are written to the folder at once. ``failed`` receives the graphs on which a placer
+    fails, and the reasons; a refusal is a result, unless the placer refuses all of them.
+    """
+    results, graphs = tuple(map(ObjectiveResults, run.judges)), GraphResults()
+    refusals, reused = Refusals(failed), list[int]()
+    for placer in run.aliased:
+        check_placer(named_placer(placer.spec), run.judges)
+    if folder is not None:
+        make_folder(folder)
+
+    def saved(record: Record) -> None:
+        for result in results:
+            result.add_saved(record)
+
+    records = records_of(
+        run,
+        problems,
+        None if folder is None else folder / RESULTS,
+        jobs=jobs,
+        on=on,
+        on_failure=refusals.fail,
+        on_saved=saved,
+        on_reused=reused.append,
+    )
+    for of_problem in tracked(records, "comparing", scan.total):
+        for result in results:
+            result.add(of_problem)
+        graphs.add(of_problem)
+        refusals.add(of_problem)
+    graphs.read(problems)
+    refusals.report()
+    comparison = Comparison(
+        results,
+        reference,
+        aliases=run.aliases,
+        graphs=graphs,
+        trained_on=scan.trained_on,
+        chosen_by=scan.chosen_by,
+        trainings=trainings_of(run.placers),
+    )
+    return comparison, sum(reused)
+
+
+class Refusals:
+    """Refusals of placers that have placed no graph yet; these fail on all of them."""
+
+    def __init__(self, failed: Callable[[str, str], None]) -> None:
+        self.failed = failed
+        self.reported = set[tuple[str, str]]()
+        self.placing = set[str]()
+        self.reasons: dict[str, dict[str, str]] = {}
+
+    def fail(self, graph: str, reason: str) -> None:
+        """Report that a placer has failed, rather than refused."""
+        self.reported.add((graph, reason))
+        self.failed(graph, reason)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add the records of one graph."""
+        for record in records:
+            if record.error is None:
+                self.placing.add(record.label)
+                self.reasons.pop(record.label, None)
+            elif record.label not in self.placing:
+                self.reasons.setdefault(record.label, {})[record.graph] = record.error
+
+    def report(self) -> None:
+        """Report all graphs of the placers that have placed none."""
+        for placer, reasons in self.reasons.items():
+            for graph, reason in reasons.items():
+                if (graph, reason) not in self.reported:
+                    self.failed(graph, f"{placer}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,6 +196,8 @@ class Result(Pictured):
             subject=self,
         )
 
+    page = report
+
     def _steps(self) -> Iterator[Sheet]:
         """Yield the table of what each number of moves reaches."""
         whole = max((abs(step.value) for step in self.steps), default=0.0) or 1.0

@@ -1,17 +1,22 @@
 """Verbs: what a user asks for in one object, and what it tells while it runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.option import KEYS
 
+if TYPE_CHECKING:
+    from streamplace.display.report import Report
+
 
 class Progress:
     """What a verb tells while it runs; this one tells nobody, and lets every file be written."""
+
+    as_json = False  # whether the answer is for a program
 
     def say(self, message: str) -> None:
         """Tell people something besides the result."""
@@ -32,6 +37,10 @@ class Progress:
     def check_kind(self, path: Path | None, *, is_folder: bool) -> None:
         """Raise SettingError if ``-o`` names a folder for a file, or a file for a folder."""
 
+    def reads(self, path: Path) -> object:
+        """Count a file as an input, besides those that the user names."""
+        return path
+
     def spare_inputs(self, *files: Path) -> None:
         """Raise SettingError if a file that will be written is an input."""
 
@@ -44,17 +53,21 @@ SILENT = Progress()
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Answer of a verb that is in a file: facts for programs, and sentences for people."""
+    """Answer of a verb that is in a file, or will be: facts for programs, sentences for people."""
 
     facts: Mapping[str, Any]
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...] = ()
+    text: str = ""  # content of the file, to print if no file is named
+    write: Callable[[Path], object] = lambda path: None
+    page: "Callable[[], Report] | None" = None  # to write as .html instead
 
 
 class Verb(VerbSettings):
     """Base of verbs: a request with its options as fields, and `run`, which answers it.
 
     An answer has ``report()`` and ``to_json()``, for people and for programs, and ``write(path)``,
-    which writes what ``-o`` names and returns a noun for it; or it is `Written`.
+    which writes what ``-o`` names and returns a noun for it; or it is `Written`. Its ``page()``, if
+    it has one, is a report with a placement, to be written as .html with a command for it.
     """
 
     def run(self, progress: Progress = SILENT) -> Any:
@@ -65,6 +78,6 @@ class Verb(VerbSettings):
         """Exit status of the command with an answer."""
         return 0
 
-    def when_stopped(self) -> Iterator[str]:
-        """Yield what to tell after Ctrl-C."""
-        yield from ()
+    def when_stopped(self, progress: Progress) -> int | None:
+        """Tell after Ctrl-C how to continue; return the exit status, or None for the usual one."""
+        return None

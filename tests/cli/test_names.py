@@ -82,7 +82,10 @@ def test_no_command_lets_a_name_be_more_than_a_name(run, called):
     write_files(*called)
     for command in COMMANDS:
         answer = run(*command)
-        assert answer.status == (2 if "stray.toml" in command or "csv" in command else 0), answer
+        if "ray" in command and "\0" in "".join(called):  # in no name that a shell passes on
+            assert answer.status in (0, 2), answer
+        else:
+            assert answer.status == (2 if {"stray.toml", "csv"} & {*command} else 0), answer
         assert is_data(answer.out + answer.err)
         assert answer.status == 0 or answer.err.count("\n") == 1
 

@@ -208,7 +208,7 @@ def test_jobs_tell_what_they_would_have_told_unmoved(
     for step, now in enumerate((then, chaining)):
         job.tells_more()
         placement = spread_job(tmp_path / "p.json", rest, running, cluster.devices, step)
-        options = () if query and not step else ("--placement", placement)
+        options = ("--yes",) if query and not step else ("--placement", placement)
         running = job.move(run, *options, settings=chained(now, backend))
     job.tells_more()
     assert job.resumed(running) == told

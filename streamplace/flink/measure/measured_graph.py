@@ -147,7 +147,7 @@ def _operator(
         )
     return Operator(
         task.name,
-        (cores - fixed) / tuples * mips * 1e6 if tuples else 0.0,
+        max(cores - fixed, 0.0) / tuples * mips * 1e6 if tuples else 0.0,
         payload,
         rate or 0.0,
         task.parallelism,
