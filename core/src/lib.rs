@@ -9,6 +9,7 @@
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
 //! - `engine`: simulations of queues, tick by tick and tuple by tuple.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
+//! - `survival`: what a placement carries after the loss of a device.
 //! - `latency`, `overload`, `canonical`: paths, overloaded jobs, equal devices.
 //! - `passes`, `scheduling`: single passes, and schedules of them.
 //! - `watch`, `random`, `rivals`: the end of a search, its random numbers, units to keep apart.
@@ -43,6 +44,7 @@ pub mod rivals;
 pub mod scheduling;
 pub mod sources;
 pub mod steady;
+pub mod survival;
 pub mod table;
 pub mod topology;
 pub mod watch;

@@ -395,6 +395,25 @@ def throughput(problem: Problem, placements: Ints) -> Floats:
 def throughput_of(problem: Problem, placement: Ints) -> float:
     """Relative throughput of one placement, in [0, 1]."""
 
+# survival
+
+@final
+class Survival:
+    """What placements of a problem carry after the loss of a device."""
+
+    def __new__(cls, problem: Problem, freedom: Any) -> Survival:
+        """Copy the columns of a `streamplace.objectives.survives.Freedom`."""
+    def shares(self, placements: Ints) -> Floats:
+        """Share that each placement carries before and after the loss of any one device, at least.
+
+        It is exactly that where branch and bound ends within its limits.
+        """
+    def without(self, placement: Ints, device: int) -> tuple[float, bool, Ints | None]:
+        """Share after the loss of a device, at least; whether exactly; and the placement.
+
+        There is none if some operator has no other place, or if nothing is carried.
+        """
+
 # incremental
 
 @disjoint_base

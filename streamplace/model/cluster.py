@@ -14,7 +14,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import checked_rows, frozen, reduced
 from streamplace.model.defaults import BPS, DEVICES, MIPS
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
-from streamplace.model.message_text import counted, quoted, shown
+from streamplace.model.message_text import counted, listed, quoted, shown, suggestion
 from streamplace.model.mixins import Caching, Displayed, data_frame, same_fields
 from streamplace.model.units import (
     LARGEST,
@@ -157,6 +157,27 @@ class Cluster(Caching, Displayed):
     def platform(self) -> "Platform":
         """Devices and links as arrays, compiled on first use."""
         return self.cached("platform", Cluster._platform)
+
+    def without(self, device: str) -> "Cluster":
+        """Return the cluster of the other devices.
+
+        >>> Cluster.uniform(3).without("d1").devices.name
+        ('d0', 'd2')
+        """
+        names = self.devices.name
+        if device not in self.devices:
+            hint = suggestion(device, names) or f"; it has {listed(names)}"
+            raise ClusterError(f"the cluster has no device {quoted(device)}{hint}")
+        if len(names) == 1:
+            raise ClusterError(f"{quoted(device)} is the only device; without it, nothing can run")
+        d = self.devices.index(device)
+        kept = np.ix_(*2 * [np.arange(self.n_devices) != d])
+        return replace(
+            self,
+            devices=Devices.of(other for other in self.devices if other.name != device),
+            bandwidth_bps=self.bandwidth_bps[kept],
+            latency_s=self.latency_s[kept],
+        )
 
     def to_pandas(self) -> "DataFrame":
         """Table of the devices, one row each."""

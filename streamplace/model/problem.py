@@ -216,6 +216,34 @@ class Problem(Caching, Pictured):
         """Return the problem at another total rate of the sources, if any; see `StreamGraph`."""
         return self if total is None else replace(self, graph=self.graph.at_rate(total))
 
+    def without(self, device: str) -> "Problem":
+        """Return the problem on the other devices, without pins to this one.
+
+        >>> from streamplace.model import Operator
+        >>> graph = StreamGraph.of("one", [Operator("a", rate=1.0)])
+        >>> problem = Problem(graph, Cluster.uniform(2), Constraints(pin={"a": "d1"}))
+        >>> problem.without("d1").constraints.pin
+        {}
+        """
+        cluster, rules = self.cluster.without(device), self.constraints
+        d = self.cluster.devices.index(device)
+        pin = {name: home for name, home in rules.pin.items() if home != device}
+        allowed = {name: devices - {device} for name, devices in rules.allowed.items()}
+        seconds = None if self.seconds is None else np.delete(self.seconds, d, axis=1)
+        moving = self.moving
+        if moving is not None:
+            moving = Moving(moving.state, np.delete(moving.startup, d, axis=1))
+        constraints = Constraints(pin, rules.colocate, rules.exlocate, allowed)
+        try:
+            return Problem(self.graph, cluster, constraints, seconds, moving)
+        except ProblemError as error:
+            raise ProblemError(f"without {quoted(device)}: {error}") from None
+
+    @property
+    def unpinned(self) -> "Problem":
+        """The problem without pins."""
+        return self.cached("unpinned", Problem._without_pins) if self.constraints.pin else self
+
     def placement(
         self, devices: ArrayLike, priority: ArrayLike | None = None, queue: str = "priority"
     ) -> Placement:
@@ -309,6 +337,13 @@ class Problem(Caching, Pictured):
     def __reduce__(self) -> tuple[object, ...]:
         return Problem, (self.graph, self.cluster, self.constraints, self.seconds, self.moving)
 
+    def _without_pins(self) -> "Problem":
+        rules, known = self.constraints, None
+        if self.rules is not None and self.rules.found is not None:
+            known = self.placement(self.rules.found[self.rules.unit])
+        free = Constraints(None, rules.colocate, rules.exlocate, rules.allowed)
+        return Problem(self.graph, self.cluster, free, self.seconds, self.moving, known)
+
     def _arrays(self) -> "Instance":
         from streamsim.instance import instance_of
 
@@ -354,11 +389,12 @@ class Problem(Caching, Pictured):
         """Split the cluster's classes by the problem's rules and costs for single devices."""
         numbers: dict[tuple[int, bytes, bytes], int] = {}
         allowed = None if self.rules is None else self.rules.allowed
+        of_cluster = self.cluster.interchangeable
+        if self.constraints.pin and self.constraints.allowed:  # which count where a pin is dropped
+            of_cluster = self.unpinned.interchangeable
         classes = [
-            numbers.setdefault(
-                (of_cluster, _cells(allowed, d), _cells(self.seconds, d)), len(numbers)
-            )
-            for d, of_cluster in enumerate(self.cluster.interchangeable.tolist())
+            numbers.setdefault((known, _cells(allowed, d), _cells(self.seconds, d)), len(numbers))
+            for d, known in enumerate(of_cluster.tolist())
         ]
         return frozen(np.array(classes, np.int32))
 

@@ -17,6 +17,7 @@ mod pilot_makespan;
 mod remaining;
 mod scheduling;
 mod steady;
+mod survival;
 
 use pyo3::prelude::*;
 
@@ -28,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     instance::add(module)?;
     flow::add(module)?;
     steady::add(module)?;
+    survival::add(module)?;
     incremental::add(module)?;
     engine::add(module)?;
     passes::add(module)?;

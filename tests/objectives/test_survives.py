@@ -1,0 +1,198 @@
+"""The share that survives the loss of a device, beside all places that its operators have."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from streamplace import (
+    Cluster,
+    Constraints,
+    Operator,
+    Problem,
+    Stream,
+    StreamGraph,
+    place,
+    simulate,
+)
+from streamplace.errors import PlacementError, StreamplaceError
+from streamplace.model import Device
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.survives import loss_of
+
+SURVIVES, THROUGHPUT = OBJECTIVES["survives"], OBJECTIVES["throughput"]
+
+
+def drawn(rng, n, d):
+    """Problem with one source or several, on equal or unequal devices, under all kinds of rules."""
+    is_equal, is_tight, tags = rng.random() < 0.4, rng.random() < 0.25, rng.random() < 0.3
+    devices = [
+        Device(
+            f"d{i}",
+            mips=2500 if is_equal else float(rng.choice([1000, 2500, 4000])),
+            cores=1 if is_equal else int(rng.integers(1, 4)),
+            memory=float(rng.choice([3, 5, 9])) if is_tight else np.inf,
+            tags=["gpu"] if tags and rng.random() < 0.6 else [],
+            egress=1e12 if is_equal else float(rng.choice([1e8, 1e12])),
+        )
+        for i in range(d)
+    ]
+    operators = [
+        Operator(
+            f"v{i}",
+            ipt=3e4 * float(rng.integers(0, 12)),
+            payload=float(rng.integers(100, 30_000)),
+            rate=5e3 if i == 0 or (i == 1 and rng.random() < 0.5) else 0.0,
+            memory=float(rng.integers(0, 3)) if is_tight else 0.0,
+            requires=["gpu"] if tags and rng.random() < 0.3 else [],
+            constant=float(rng.choice([0, 0, 0, 200])),
+            parallelism=int(rng.integers(1, 3)),
+        )
+        for i in range(n)
+    ]
+    ends = [(rng.integers(0, v), v) for v in range(2, n)]
+    streams = [Stream(f"v{u}", f"v{v}", float(rng.uniform(0.3, 1))) for u, v in ends]
+    overhead = float(rng.choice([0, 0, 2e-5]))
+    cluster = Cluster.of(devices, bandwidth=float(rng.choice([1e9, 3e8])), overhead=overhead)
+    names = [operator.name for operator in operators]
+    pairs = [rng.choice(names, 2, replace=False).tolist() for _ in range(2)]
+    rules = Constraints(
+        pin={v: f"d{rng.integers(d)}" for v in names if rng.random() < 0.12},
+        colocate=pairs[:1] if rng.random() < 0.3 else (),
+        exlocate=pairs[1:] if rng.random() < 0.3 else (),
+        allowed={"v1": [f"d{i}" for i in range(d) if i != 1]}
+        if rng.random() < 0.3 and d > 1
+        else {},
+    )
+    return Problem(StreamGraph.of("drawn", operators, streams), cluster, rules)
+
+
+def solvable(n=5, most_devices=4, seeds=range(150)):
+    """Problems with their legal placements."""
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, most_devices, endpoint=True))
+        try:
+            problem = drawn(rng, n, d)
+        except StreamplaceError:
+            continue
+        every = np.array([*product(range(d), repeat=n)], np.int32)
+        places = every[problem.legal(every)]
+        if len(places):
+            yield problem, places, rng
+
+
+def after_loss(problem, place, lost):
+    """Highest throughput with the operators of a device on others: all are tried."""
+    try:
+        rest = problem.without(problem.cluster.devices.name[lost])
+    except StreamplaceError:  # some operator may run nowhere else
+        return 0.0
+    rows = np.flatnonzero(place == lost)
+    tried = np.array([*product(range(rest.n_devices), repeat=len(rows))], np.int32)
+    batch = np.tile(place - (place > lost), (len(tried), 1)).astype(np.int32)
+    batch[:, rows] = tried
+    batch = batch[rest.legal(batch)]
+    return max(THROUGHPUT.values(rest, batch), default=0.0)
+
+
+def test_what_survives_is_the_best_of_all_places_of_the_lost_operators():
+    """For every lost device, and in the least of them with the throughput before."""
+    found = 0
+    for problem, places, rng in solvable():
+        for place_ in places[rng.choice(len(places), min(3, len(places)), replace=False)]:
+            placement, names = problem.placement(place_), problem.cluster.devices.name
+            shares = [THROUGHPUT.value(problem, placement)]
+            for lost in np.unique(place_):
+                shares.append(after_loss(problem, place_, lost))
+                told = loss_of(problem, placement, names[lost])
+                assert told.exact
+                assert told.relative_throughput == pytest.approx(shares[-1], rel=1e-12)
+            assert SURVIVES.value(problem, placement) == pytest.approx(min(shares), rel=1e-12)
+            assert SURVIVES.explained(problem, placement).value == pytest.approx(min(shares))
+            found += 0 < min(shares) < shares[0]
+    assert found > 20
+
+
+def test_no_placement_survives_more_than_the_bound():
+    """Of all legal placements, the best one has at most the bound."""
+    for problem, places, _ in solvable():
+        best = SURVIVES.values(problem, places).max()
+        assert best <= SURVIVES.bound(problem) * (1 + 1e-9)
+
+
+def test_few_placements_are_all_tried():
+    """The answer for a small problem is the best of all placements."""
+    for problem, places, _ in solvable(seeds=range(12)):
+        best = SURVIVES.values(problem, places).max()
+        result = place(problem, objective="survives", budget="200 ms")
+        assert result.value == pytest.approx(best, rel=1e-9)
+
+
+def pipe(n=4, **facts):
+    """Pipeline whose operators each take four tenths of a device."""
+    operators = [Operator(f"v{i}", ipt=1e5, rate=0.0 if i else 1e4, **facts) for i in range(n)]
+    return StreamGraph.of("pipe", operators, [Stream(f"v{i}", f"v{i + 1}") for i in range(n - 1)])
+
+
+def test_others_stay_and_only_the_operators_of_the_lost_device_move():
+    """Of four operators on two devices, two move to a third one."""
+    problem = Problem(pipe(), Cluster.uniform(3))
+    told = SURVIVES.explained(problem, problem.placement([0, 0, 1, 1]))
+    assert told.value == 1.0
+    assert {loss.device: dict(loss.moved) for loss in told.losses} == {
+        "d0": {"v0": "d2", "v1": "d2"},
+        "d1": {"v2": "d2", "v3": "d2"},
+    }
+
+
+def test_a_placement_on_one_device_survives_no_more_than_it_carries():
+    """After the loss it would carry more."""
+    problem = Problem(pipe(), Cluster.uniform(3))
+    together = problem.placement([0, 0, 0, 0])
+    assert loss_of(problem, together, "d0").relative_throughput == 1.0
+    assert SURVIVES.value(problem, together) == THROUGHPUT.value(problem, together) == 0.625
+
+
+def test_the_last_device_has_nothing_to_survive_on():
+    """Nor has an operator whose tag no other device has."""
+    problem = Problem(pipe(), Cluster.uniform(1))
+    assert SURVIVES.value(problem, problem.placement([0] * 4)) == SURVIVES.bound(problem) == 0
+    devices = [Device("a", tags=["gpu"]), Device("b")]
+    problem = Problem(pipe(requires=["gpu"]), Cluster.of(devices))
+    told = SURVIVES.explained(problem, problem.placement([0] * 4))
+    assert told.verdict == "nothing survives the loss of a: no other places carry anything"
+
+
+def test_a_condition_finds_a_placement_that_survives():
+    """The throughput alone uses any devices; a condition that nothing meets is refused."""
+    case = pipe(8), Cluster.uniform(5)
+    result = place(*case, require="survives>=0.8", budget="300 ms")
+    assert SURVIVES.value(result.problem, result.placement) >= 0.8
+    with pytest.raises(PlacementError, match=r"survives is 100.0 % at best|survives is \d\d"):
+        place(*case, require="survives>=1.1")
+
+
+def test_a_search_survives_clearly_more_than_the_throughput_does():
+    """Twenty operators on six devices, in a thousand evaluations."""
+    rng = np.random.default_rng(1)
+    operators = [
+        Operator(f"v{i}", ipt=float(rng.uniform(2e4, 2e5)), payload=1e3, rate=0 if i else 8e3)
+        for i in range(20)
+    ]
+    streams = [Stream(f"v{rng.integers(0, v)}", f"v{v}", 0.9) for v in range(1, 20)]
+    problem = Problem(StreamGraph.of("graph", operators, streams), Cluster.uniform(6))
+    budget = {"budget": "500 ms"}
+    fast, safe = place(problem, **budget), place(problem, objective="survives", **budget)
+    assert safe.value > 1.1 * SURVIVES.value(problem, fast.placement)
+    assert simulate(problem, safe.placement, objective="survives").value == safe.value
+
+
+def test_what_is_too_large_to_be_tried_is_a_lower_bound():
+    """The explanation then says "at least"."""
+    operators = [Operator(f"v{i}", ipt=4e5, rate=800) for i in range(52)]
+    problem = Problem(StreamGraph.of("many", operators, []), Cluster.uniform(4))
+    told = SURVIVES.explained(problem, problem.placement(np.arange(52) % 4))
+    assert not told.exact
+    assert "at least" in told.verdict
+    assert told.value == pytest.approx(2500 / (18 * 320)) <= SURVIVES.bound(problem)
