@@ -1,26 +1,33 @@
-"""Table 1 of the DREAM paper: its three models trained with the preset ``paper`` to the end.
+"""Table 1 of the DREAM paper: its three models by its text, by its code, and in between.
 
-``python benchmarks/dream_paper.py -o out/ --seeds 0 1 2`` trains B, B+F1 and B+F1&F2 at each rate
-on the training graphs of the standard benchmark, a run per seed, each on one core, as many at once
-as ``--jobs`` says. A run that was stopped goes on after its last epoch. The throughputs of the test
-graphs under its greedy placements become a line of ``docs/assets/dream-paper.jsonl``, and runs that
-are there are not made again. Prints the mean with two 95 % intervals, over graphs (of their means
-over the seeds) and over seeds (of their means over the graphs), and the mean that the paper has.
+``python benchmarks/dream_paper.py table -o out/`` trains B, B+F1 and B+F1&F2 with the presets
+``paper`` and ``paper-code`` at each rate on the training graphs of the standard benchmark, and
+places its test graphs. ``screening`` instead trains on a hundred training graphs, by both presets
+and by ``paper`` with one choice of ``paper-code`` at a time, and places a hundred others of them:
+no test graph has a part in it. A run per seed, each on one core, as many at once as ``--jobs``
+says; a run that was stopped goes on after its last epoch.
+
+The throughputs of the graphs under greedy placements become a line of ``--runs``, and runs that are
+there are not made again. The weights are those of the epoch whose own samples were best in the
+mean. Prints means with two 95 % intervals, over graphs (of their means over the seeds) and over
+seeds (of their means over the graphs); `table` also draws the curves.
 """
 
 import argparse
 import json
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from streamsim import throughput
 from studies import DATA, markdown, test_problems, workers_options
 
-from streamplace import Cluster, read_graphs, train
+from streamplace import Cluster, Problem, StreamGraph, read_graphs, train
+from streamplace.drawing.figures import finish, line_style, panels, save
 from streamplace.evaluate.paired import half_interval
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.datasets import drawn
@@ -30,7 +37,7 @@ from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 
-RUNS = DATA.parents[1] / "docs/assets/dream-paper.jsonl"
+ASSETS = DATA.parents[1] / "docs/assets"
 VARIANTS = {"encdec": "B", "encdec-gnn": "B+F1", "dream": "B+F1&F2"}
 OF_PAPER = {
     10_000: {"metis": 0.81, "encdec": 0.82, "encdec-gnn": 0.87, "dream": 0.91},
@@ -38,12 +45,60 @@ OF_PAPER = {
 }
 
 
-class Run(NamedTuple):
-    """One training."""
+class Choice(NamedTuple):
+    """Options that replace those of a preset."""
 
+    preset: str
+    model: Mapping[str, Any] = {}
+    training: Mapping[str, Any] = {}
+    of_memory: bool = False  # depends on how good the known placements are
+    models: Sequence[str] = tuple(VARIANTS)
+
+
+CHOICES = {
+    "paper": Choice("paper", of_memory=True),
+    "10 samples, 5 replayed": Choice(
+        "paper", {"on_policy": 10, "replayed": 5, "places": 9}, of_memory=True
+    ),
+    "the best is replayed": Choice("paper", {"replay_best": True}, of_memory=True),
+    "baseline of the memory": Choice("paper", {"baseline": "memory", "places": 9}, of_memory=True),
+    "gains count ten times": Choice("paper", {"gain": 10.0}),
+    "renumbered": Choice("paper", {"renumbered": True}),
+    "uniform exploration below .99": Choice(
+        "paper", {"exploration_over": "placements", "poor_below": 0.99}, of_memory=True
+    ),
+    "standardised logarithms": Choice("paper", {"standardised": True}),
+    "order of the file": Choice("paper", {"stored_order": True}),
+    "no device before": Choice("paper", {"previous": False}),
+    "additive attention, or none": Choice("paper", {"attention": "additive"}),
+    "GraphSAGE": Choice("paper", {"pooling": "max", "tied": False}, models=("encdec-gnn", "dream")),
+    "learning rate .01": Choice(
+        "paper", training={"learning_rate": 0.01, "final_learning_rate": 0.01}
+    ),
+    "reward by machines": Choice("paper", {"per_device": True}),
+    "paper-code": Choice("paper-code", of_memory=True),
+    "paper-code, learning rate .001": Choice(
+        "paper-code", training={"learning_rate": 0.001, "final_learning_rate": 0.001}
+    ),
+    "paper-code, reads loads": Choice("paper-code", {"utilisation": True}, models=("dream",)),
+}
+"""The presets, and each choice that leads from one to the other."""
+PRESETS = ("paper", "paper-code")
+
+
+class Run(NamedTuple):
+    """One training; ``choice`` is one of `CHOICES`."""
+
+    choice: str
     model: str
     rate: int
     seed: int
+
+    @property
+    def words(self) -> str:
+        """Name of its folder."""
+        name = self.choice.replace(" ", "-").replace(",", "")
+        return f"{name}-{self.model}-{self.rate}-{self.seed}"
 
 
 class Epochs(Watcher):
@@ -54,73 +109,190 @@ class Epochs(Watcher):
 
     def epoch(self, history: History) -> None:
         """Print the last epoch."""
-        model, rate, seed = self._run
         last = history.epochs[-1]
-        where = f"{VARIANTS[model]}, {rate:,} tuples/s, seed {seed}, epoch {last.epoch}"
+        where = f"{self._run.words}, epoch {last.epoch}"
         print(f"{where}: reward {last.reward:.4f}, {last.seconds:.0f} s", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train what is not complete, place, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("study", choices=["table", "screening"])
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the trainings")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="file of the complete ones")
+    parser.add_argument("--runs", type=Path, help="file of the complete ones (in docs/assets)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rates", type=int, nargs="+", default=list(OF_PAPER), choices=OF_PAPER)
-    parser.add_argument("--models", nargs="+", default=list(VARIANTS), choices=VARIANTS)
-    parser.add_argument("--limit", type=int, help="only so many graphs of either split")
-    parser.add_argument("--epochs", type=int, help="instead of the paper's 40")
+    parser.add_argument("--models", nargs="+", default=list(VARIANTS)[::-1], choices=VARIANTS)
+    parser.add_argument("--choices", nargs="+", choices=CHOICES, metavar="CHOICE", help="names")
+    parser.add_argument("--limit", type=int, help="only so many graphs (screening: 100)")
+    parser.add_argument("--epochs", type=int, help="instead of 40 (screening: 20)")
     workers_options(parser)
     given = parser.parse_args(arguments)
-    runs = [Run(m, r, s) for s in given.seeds for r in given.rates for m in given.models]
-    found = recorded(given.runs)
+    screens = given.study == "screening"
+    limit, epochs = given.limit, given.epochs
+    if screens:
+        limit, epochs = limit or 100, epochs or 20
+    path = given.runs or ASSETS / f"dream-{'screening' if screens else 'paper'}.jsonl"
+    choices = given.choices or (CHOICES if screens else PRESETS)
+    runs = list(runs_of(choices, given.models, given.rates, given.seeds, screens=screens))
+    found = recorded(path)
     missing = [run for run in runs if run not in found]
-    function = partial(judged, folder=given.output, limit=given.limit, epochs=given.epochs)
-    made = parallel_map(function, missing, given.jobs, given.on, few=1)
-    for run, values in zip(missing, made, strict=True):
-        found[run] = values
-        row = {**run._asdict(), "throughputs": values.round(4).tolist()}
-        with given.runs.open("a") as file:
+    function = partial(trained, folder=given.output, limit=limit, epochs=epochs, screens=screens)
+    for row in parallel_map(function, missing, given.jobs, given.on, few=1):
+        with path.open("a") as file:
             file.write(json.dumps(row) + "\n")
-    rows = []
-    for rate in given.rates:
-        metis = metis_values(rate, given.limit)
-        rows.append(row_of(rate, "metis", "METIS", metis[None], metis))
-        for model in given.models:
-            values = np.array([found[Run(model, rate, seed)] for seed in given.seeds])
-            rows.append(row_of(rate, model, VARIANTS[model], values, metis))
-    print(markdown(rows))
+        if screens:  # weights of all runs would take 20 GB
+            shutil.rmtree(given.output / run_of(row).words)
+    found = recorded(path)
+    print(markdown(list((screened if screens else table)(runs, found, limit))))
+    if not screens:
+        for rate in given.rates:
+            draw([found[run] for run in runs if run.rate == rate], rate, given.output)
 
 
-def recorded(path: Path) -> dict[Run, Floats]:
-    """Throughputs of the test graphs by complete run."""
+def runs_of(
+    choices: Sequence[str],
+    models: Sequence[str],
+    rates: Sequence[int],
+    seeds: Sequence[int],
+    *,
+    screens: bool,
+) -> Iterator[Run]:
+    """Runs in the order in which they are made; at the second rate, a screening makes few."""
+    for rate in rates:
+        for model in models:
+            for seed in seeds:
+                for name in choices:
+                    choice = CHOICES[name]
+                    few = screens and rate != min(OF_PAPER) and not choice.of_memory
+                    if model in choice.models and not few:
+                        yield Run(name, model, rate, seed)
+
+
+def run_of(row: Mapping[str, Any]) -> Run:
+    """Run of a line of the file."""
+    return Run(*(row[name] for name in Run._fields))
+
+
+def recorded(path: Path) -> dict[Run, dict[str, Any]]:
+    """Lines of complete runs."""
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return {Run(r["model"], r["rate"], r["seed"]): np.array(r["throughputs"]) for r in rows}
+    return {run_of(row): row for row in rows}
 
 
-def judged(run: Run, folder: Path, limit: int | None, epochs: int | None) -> Floats:
-    """Throughput of the test graphs under a training, which is completed first."""
-    path = folder / f"{run.model}-{run.rate}-{run.seed}"
+def graphs_of(limit: int | None, *, screens: bool) -> tuple[list[StreamGraph], list[StreamGraph]]:
+    """Graphs to train on, and in a screening as many others of the same split to judge by."""
     graphs = (g for g in read_graphs(DATA) if g.attributes["split"] == "train")
-    train(
+    if not screens:
+        return list(drawn(graphs, limit, seed=0)), []
+    assert limit is not None
+    every = list(drawn(graphs, 2 * limit, seed=0))
+    return every[::2], every[1::2]
+
+
+def judged_by(rate: int, others: Sequence[StreamGraph], limit: int | None) -> list[Problem]:
+    """Problems that judge: those of other graphs, or without any the test problems."""
+    if others:
+        return [Problem(graph.at_rate(rate), Cluster.uniform(5)) for graph in others]
+    return list(drawn(test_problems(rate), limit, seed=0))
+
+
+def trained(
+    run: Run, folder: Path, limit: int | None, epochs: int | None, *, screens: bool
+) -> dict[str, Any]:
+    """Line of a training, which is completed first."""
+    path, choice = folder / run.words, CHOICES[run.choice]
+    graphs, others = graphs_of(limit, screens=screens)
+    path.mkdir(parents=True, exist_ok=True)
+    options = path / "options.toml"
+    tables = {"model": choice.model, "training": choice.training}
+    options.write_text("".join(f"[{name}]\n{toml(table)}" for name, table in tables.items()))
+    done = train(
         run.model,
-        list(drawn(graphs, limit, seed=0)),
+        graphs,
         path,
         rate=[run.rate],
         cluster=Cluster.uniform(5),
-        preset="paper",
+        preset=choice.preset,
+        config=options,
         epochs=epochs,
+        device="cpu",
         seed=run.seed,
         resume=(path / "last.safetensors").exists(),
         watcher=Epochs(run),
         track=lambda items, *_: items,
     )
-    allocator = MODELS[run.model].allocator
+    problems, history = judged_by(run.rate, others, limit), done.history
+    last = throughputs(run.model, path / "last.safetensors", problems)
+    best = throughputs(run.model, path / "best.safetensors", problems)
+    return {
+        **run._asdict(),
+        "graphs": len(graphs),
+        "last": round(float(last.mean()), 4),
+        "evaluations": sum(epoch.evaluations for epoch in history.epochs),
+        "seconds": round(sum(epoch.seconds for epoch in history.epochs)),
+        "rewards": [round(epoch.reward, 4) for epoch in history.epochs],
+        "throughputs": best.round(4).tolist(),
+    }
+
+
+def toml(table: Mapping[str, Any]) -> str:
+    """Lines of a table."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items())
+
+
+def throughputs(model: str, weights: Path, problems: Sequence[Problem]) -> Floats:
+    """Throughput of problems under the greedy placements by weights."""
+    allocator = MODELS[model].allocator
     assert allocator is not None
-    problems = list(drawn(test_problems(run.rate), limit, seed=0))
-    placements = allocator(path / "best.safetensors").place_many(problems)
+    placements = allocator(weights).place_many(problems)
     pairs = zip(problems, placements, strict=True)
     return np.array([float(throughput(problem.instance, p.index[None])[0]) for problem, p in pairs])
+
+
+def by_seed(
+    runs: Sequence[Run], found: Mapping[Run, Mapping[str, Any]]
+) -> dict[tuple[int, str, str], Floats]:
+    """Throughputs [seeds, graphs] by rate, model and choice."""
+    values: dict[tuple[int, str, str], list[list[float]]] = {}
+    for run in runs:
+        values.setdefault((run.rate, run.model, run.choice), []).append(found[run]["throughputs"])
+    return {key: np.array(rows) for key, rows in values.items()}
+
+
+def intervals(values: Floats) -> dict[str, str]:
+    """Mean of throughputs [seeds, graphs], and its two intervals."""
+    of_graphs, of_seeds = values.mean(axis=0), values.mean(axis=1)
+    return {
+        "mean": f"{values.mean():.3f}",
+        "over graphs": f"± {half_interval(of_graphs):.3f}",
+        "over seeds": f"± {half_interval(of_seeds):.3f}" if len(of_seeds) > 1 else "–",
+    }
+
+
+def table(
+    runs: Sequence[Run], found: Mapping[Run, Mapping[str, Any]], limit: int | None
+) -> Iterator[dict[str, str]]:
+    """Rows of METIS and of each model and preset."""
+    metis: dict[int, Floats] = {}
+    for (rate, model, choice), values in by_seed(runs, found).items():
+        if rate not in metis:
+            metis[rate] = metis_values(rate, limit)
+            yield row_of(rate, "metis", "METIS", metis[rate][None], metis[rate])
+        yield row_of(rate, model, f"{VARIANTS[model]}, {choice}", values, metis[rate])
+
+
+def screened(
+    runs: Sequence[Run], found: Mapping[Run, Mapping[str, Any]], limit: int | None
+) -> Iterator[dict[str, str]]:
+    """Rows of each choice, with its difference to the preset ``paper`` over the same graphs."""
+    every = by_seed(runs, found)
+    for (rate, model, choice), values in every.items():
+        row = {"tuples/s": f"{rate:,}", "": VARIANTS[model], "choice": choice, **intervals(values)}
+        if (text := every.get((rate, model, "paper"))) is not None and choice != "paper":
+            more = (values - text).mean(axis=0)
+            row["more than paper"] = f"{more.mean():+.3f} ± {half_interval(more):.3f}"
+        yield {**row, "more than paper": row.get("more than paper", "–")}
 
 
 def metis_values(rate: int, limit: int | None) -> Floats:
@@ -132,18 +304,38 @@ def metis_values(rate: int, limit: int | None) -> Floats:
 
 def row_of(rate: int, model: str, title: str, values: Floats, metis: Floats) -> dict[str, str]:
     """Row of a model from its throughputs [seeds, graphs]."""
-    of_graphs, of_seeds = values.mean(axis=0), values.mean(axis=1)
     return {
         "tuples/s": f"{rate:,}",
         "": title,
-        "mean": f"{values.mean():.3f}",
-        "over graphs": f"± {half_interval(of_graphs):.3f}",
-        "over seeds": f"± {half_interval(of_seeds):.3f}" if len(of_seeds) > 1 else "–",
+        **intervals(values),
         "first quartile": f"{np.quantile(values, 0.25):.3f}",
         "median": f"{np.median(values):.3f}",
         "better than METIS": f"{np.mean(values > metis + 1e-9):.0%}",
         "the paper's mean": f"{OF_PAPER[rate][model]:.2f}",
     }
+
+
+def draw(rows: Sequence[Mapping[str, Any]], rate: int, folder: Path) -> None:
+    """Draw the means of the samples' rewards, epoch by epoch, in bands over the seeds."""
+    rows = [row for row in rows if row.get("rewards")]
+    presets = [name for name in PRESETS if any(row["choice"] == name for row in rows)]
+    if not presets:
+        return
+    figure, axes = panels(presets)
+    for axis, preset in zip(axes, presets, strict=True):
+        for i, model in enumerate(VARIANTS):
+            curves = [r["rewards"] for r in rows if (r["choice"], r["model"]) == (preset, model)]
+            if not curves:
+                continue
+            values = np.array([curve[: min(map(len, curves))] for curve in curves])
+            epochs, style = np.arange(1, values.shape[1] + 1), line_style(i)
+            axis.plot(epochs, values.mean(axis=0), label=VARIANTS[model], **style)
+            low, high = values.min(axis=0), values.max(axis=0)
+            axis.fill_between(epochs, low, high, color=style["color"], alpha=0.25, linewidth=0)
+        axis.set_xlabel("epoch")
+        axis.set_ylabel("mean throughput of samples, share of the full rate")
+    title = f"Training graphs, {rate:,} tuples/s: mean and range over seeds"
+    save(finish(figure, title), folder / f"curves-{rate}.svg")
 
 
 if __name__ == "__main__":

@@ -62,10 +62,21 @@ class ConstructiveConfig(Config):
     # signal to learn from: the reward r, or -1 / √r, where 1 / r is in proportion to the makespan
     signal: Literal["reward", "root"] = "reward"
     # baseline that is subtracted from the signal: the mean of all samples of a problem, a moving
-    # average, or none
-    baseline: Literal["mean", "moving", "none"] = "mean"
+    # average, the mean of the best 2 r - 1 of the memory where r are replayed, or none
+    baseline: Literal["mean", "moving", "memory", "none"] = "mean"
     normalised: bool = True  # divide advantages by their standard deviation
+    # factor of positive advantages; unless it is 1, negative ones of placements whose probability
+    # underflows do not count
+    gain: float = Field(default=1.0, gt=0, le=1000)
     entropy: float = Field(default=0.003, ge=0, le=10)  # entropy bonus per nat
+
+    def check_beside(self, training: TrainingConfig) -> None:
+        """Raise SettingError if the baseline needs a memory that the model lacks."""
+        if self.baseline == "memory" and not isinstance(self, MemoryConfig):
+            raise SettingError(
+                "the baseline memory needs remembered placements, which the model has not; take "
+                "mean, moving or none"
+            )
 
 
 class MemoryConfig(ConstructiveConfig):
@@ -74,12 +85,19 @@ class MemoryConfig(ConstructiveConfig):
     replayed: int = Field(default=2, ge=0, le=1024)  # maximum number of replayed samples
     places: int = Field(default=8, ge=1, le=1024)  # number of placements in the memory of a problem
     threshold: float = Field(default=0.8, ge=0, le=1)  # minimum reward of replayed samples
+    replay_best: bool = True  # replay the best placement where none is good enough
+    # draw from all devices; learn from placements whose interchangeable devices are numbered by
+    # first use, each once; otherwise, only the first unused one of such devices is open
+    renumbered: bool = False
+    per_device: bool = False  # divide rewards by the number of devices in use
     # evaluations of a search for every problem, whose best placement the memory begins with
     searched: int = Field(default=0, ge=0, le=10_000_000)
     # number of random samples in the first epoch
     exploration: float = Field(default=256.0, ge=0, le=1e5)
     # decay of the number of random samples, per epoch
     exploration_decay: float = Field(default=0.1, ge=0, le=100)
+    # random samples are uniform over all placements, or each over its own number of devices
+    exploration_over: Literal["placements", "devices"] = "devices"
     # first epochs, in which what the search found is imitated and nothing is drawn
     imitation: int = Field(default=0, ge=0, le=1_000_000)
     # number of problems that are made anew in every epoch after these, instead of the given ones,
@@ -87,8 +105,9 @@ class MemoryConfig(ConstructiveConfig):
     fresh: int = Field(default=0, ge=0, le=10_000_000)
     # share of these that have the costs of the family branched
     fresh_branched: float = Field(default=0.4, ge=0, le=1)
-    # number of random samples while no good placement is known; 0 replays the best one instead
+    # number of random samples while the best known reward is below poor_below
     exploration_while_poor: int = Field(default=0, ge=0, le=100_000)
+    poor_below: float = Field(default=0.8, ge=0, le=1)
 
 
 class OptionTables(Config):

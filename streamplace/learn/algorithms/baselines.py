@@ -104,3 +104,9 @@ def advantages(rewards: Tensor, valid: Tensor, baseline: Baseline, *, normalised
         deviation = (advantage.square().sum(1, keepdim=True) / count).sqrt()
         advantage = advantage / (deviation + SPREAD)
     return advantage / count
+
+
+def favouring_gains(weights: Tensor, log_probability: Tensor, gain: float) -> Tensor:
+    """Weights whose gains count so many times; losses of a probability that underflows do not."""
+    vanished = (weights < 0) & (log_probability.exp() == 0)
+    return torch.where(weights > 0, gain * weights, weights.masked_fill(vanished, 0.0))

@@ -32,24 +32,39 @@ def random_placements(batch: Batch, size: int, generator: torch.Generator) -> Te
     return torch.where(batch.present[:, None], shuffled.gather(2, drawn), 0)
 
 
+def uniform_placements(batch: Batch, size: int, generator: torch.Generator) -> Tensor:
+    """Placements [G, S, N]: uniform over all of them."""
+    (graphs, n), device = batch.present.shape, batch.present.device
+    devices = batch.exists.sum(1)[:, None, None]
+    share = torch.rand(graphs, size, n, generator=generator, device=device)
+    drawn = (share * devices).long().minimum(devices - 1)
+    return torch.where(batch.present[:, None], drawn, 0)
+
+
+RANDOM = {"devices": random_placements, "placements": uniform_placements}
+
+
+def repeated(placements: Tensor, counted: Tensor) -> Tensor:
+    """Placements [G, S] of [G, S, N] that equal one before them; only the counted [G, S] can."""
+    factors = torch.full((placements.shape[2],), FACTOR, device=placements.device).cumprod(0)
+    # Rows are compared by 64-bit hashes, which hardly ever collide.
+    words = ((placements.long() + 1) * factors).sum(2)
+    number = torch.arange(words.shape[1], device=words.device)
+    by_word, at = torch.where(counted, words, number).sort(dim=1, stable=True)
+    again = torch.zeros_like(by_word, dtype=torch.bool)
+    again[:, 1:] = by_word[:, 1:] == by_word[:, :-1]
+    return again.gather(1, at.argsort(1))
+
+
 def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tensor, Tensor]:
     """The best different placements [G, most, N] of candidates [G, S, N], best first.
 
     Of equal rewards, and of equal placements, the first counts. Rewards that are `EMPTY` do not.
     """
-    n = placements.shape[2]
-    factors = torch.full((n,), FACTOR, device=placements.device).cumprod(0)
-    # Rows are compared by 64-bit hashes, which hardly ever collide.
-    words = ((placements.long() + 1) * factors).sum(2)
-    number = torch.arange(words.shape[1], device=words.device)
-    words = torch.where(rewards > EMPTY, words, number)
-    by_word, at = words.sort(dim=1, stable=True)
-    again = torch.zeros_like(by_word, dtype=torch.bool)
-    again[:, 1:] = by_word[:, 1:] == by_word[:, :-1]
-    again = again.gather(1, at.argsort(1))
+    again = repeated(placements, rewards > EMPTY)
     values, at = rewards.masked_fill(again, EMPTY).sort(dim=1, descending=True, stable=True)
     values, at = values[:, :most], at[:, :most]
-    kept = placements.gather(1, at[..., None].expand(-1, -1, n))
+    kept = placements.gather(1, at[..., None].expand(-1, -1, placements.shape[2]))
     return kept.masked_fill(values[..., None] == EMPTY, 0), values
 
 
@@ -75,6 +90,12 @@ class PlacementMemory(RowMemory):
     def replay(self, rows: Tensor, most: int, n: int) -> tuple[Tensor, Tensor]:
         """Best placements [G, R, N] and their rewards [G, R]."""
         return self.placements[rows, :most, :n].long(), self.rewards[rows, :most]
+
+    def leading(self, rows: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+        """All rewards [G, places], and which are of the best so many [G], at least of the two."""
+        rewards = self.rewards[rows]
+        place = torch.arange(rewards.shape[1], device=rewards.device)
+        return rewards, (place < count.clamp(min=2)[:, None]) & (rewards > EMPTY)
 
     def best(self, rows: Tensor) -> Tensor:
         """Best rewards [G] known, 0 where none is."""

@@ -18,9 +18,16 @@ import torch
 from torch import Tensor
 
 from streamplace.errors import SettingError
-from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
+from streamplace.learn.algorithms.baselines import (
+    BASELINES,
+    Baseline,
+    MovingAverage,
+    advantages,
+    favouring_gains,
+    mean,
+)
 from streamplace.learn.config import ConstructiveConfig, MemoryConfig
-from streamplace.learn.constructive.memory import EMPTY, PlacementMemory, random_placements
+from streamplace.learn.constructive.memory import EMPTY, RANDOM, PlacementMemory, repeated
 from streamplace.learn.constructive.policy import ConstructivePolicy, Decisions, Prepared, seeded
 from streamplace.learn.env import Environment, ProblemTensors
 from streamplace.learn.env.fresh import FreshProblems
@@ -109,15 +116,26 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
             return self._loss_of_imitation(numbers, env, batch)
         explored = self._explore(numbers, env, generator, epoch)
         n = int(self._training.sizes[rows].max())
-        replayed, again = self.memory.replay(numbers, self._replay.replayed, n)
+        samples, most = self.config.on_policy, self._replay.replayed
+        if self._replay.renumbered:
+            with torch.no_grad():
+                drawn = self.policy.module(batch, samples, None, generator).placements
+            drawn = env.batch.canonical(drawn)
+            rewards = self._remember(numbers, env, drawn)
+            once = ~repeated(drawn, torch.ones_like(rewards, dtype=torch.bool))
+            replayed, again = self.memory.replay(numbers, most, n)
+            both = torch.cat([drawn, replayed], dim=1)
+            decisions = self.policy.module(batch, 0, both, generator)
+        else:
+            replayed, again = self.memory.replay(numbers, most, n)
+            decisions = self.policy.module(batch, samples, replayed, generator)
+            rewards = self._remember(numbers, env, decisions.placements[:, :samples])
+            once = torch.ones_like(rewards, dtype=torch.bool)
         good = again >= max(self._replay.threshold, 0.0)
-        if not self._replay.exploration_while_poor:
+        if self._replay.replay_best:
             good[:, :1] |= again[:, :1] > EMPTY
-        decisions = self.policy.module(batch, self.config.on_policy, replayed, generator)
-        drawn = decisions.placements[:, : self.config.on_policy]
-        rewards = self._remember(numbers, env, drawn)
-        valid = torch.cat([torch.ones_like(rewards, dtype=torch.bool), good], dim=1)
-        weights = self._weights(numbers, torch.cat([rewards, again], dim=1), valid)
+        valid, every = torch.cat([once, good], dim=1), torch.cat([rewards, again], dim=1)
+        weights = self._weights(every, valid, decisions, self._baseline(numbers, good, epoch))
         return self._loss(decisions, weights, rewards, self.memory.best(numbers), explored)
 
     def _loss_on_fresh(
@@ -126,8 +144,10 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         """Loss on graphs that nobody has seen, and of which nothing is remembered."""
         batch = fresh.batch(rows, generator)
         decisions = self.policy.module(batch, self.config.on_policy, None, generator)
-        rewards = Environment(batch).reward(decisions.placements)
-        weights = self._weights(None, rewards, torch.ones_like(rewards, dtype=torch.bool))
+        rewards = self._judged(Environment(batch), decisions.placements)[1]
+        every = torch.ones_like(rewards, dtype=torch.bool)
+        baseline = BASELINES["none" if self.config.baseline == "none" else "mean"]
+        weights = self._weights(rewards, every, decisions, baseline)
         return self._loss(decisions, weights, rewards, rewards.amax(1))
 
     def _loss_of_imitation(
@@ -137,7 +157,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         best, rewards = self.memory.replay(numbers, 1, env.batch.present.shape[1])
         decisions = self.policy.module(batch, 1, best)
         known = (rewards > EMPTY).double() / env.batch.present.sum(1, keepdim=True)
-        own = env.reward(decisions.placements[:, :1])
+        own = self._judged(env, decisions.placements[:, :1])[1]
         weights = torch.cat([torch.zeros_like(own), known], dim=1)
         return self._loss(decisions, weights, own, self.memory.best(numbers))
 
@@ -186,9 +206,17 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         usual = exploration(replay.exploration, replay.exploration_decay, epoch)
         if not (most := max(usual, replay.exploration_while_poor)):
             return 0
-        count = torch.where(self.memory.best(numbers) < replay.threshold, most, usual)
-        self._remember(numbers, env, random_placements(env.batch, most, generator), count)
+        count = torch.where(self.memory.best(numbers) < replay.poor_below, most, usual)
+        placements = RANDOM[replay.exploration_over](env.batch, most, generator)
+        self._remember(numbers, env, placements, count)
         return most * len(numbers)
+
+    def _judged(self, env: Environment, placements: Tensor) -> tuple[Tensor, Tensor]:
+        """Legal placements [G, S, N], and their rewards [G, S]."""
+        legal, rewards = env.judged(placements)
+        if self._replay.per_device:
+            rewards = rewards / env.batch.devices_used(legal)
+        return legal, rewards
 
     def _remember(
         self, numbers: Tensor, env: Environment, placements: Tensor, count: Tensor | None = None
@@ -197,7 +225,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
         Placements that differ in the names of interchangeable devices alone are kept once.
         """
-        legal, rewards = env.judged(placements)
+        legal, rewards = self._judged(env, placements)
         kept = rewards
         if count is not None:
             beyond = torch.arange(rewards.shape[1], device=rewards.device) >= count[:, None]
@@ -205,15 +233,30 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         self.memory.add(numbers, env.batch.canonical(legal), kept)
         return rewards
 
-    def _weights(self, rows: Tensor | None, rewards: Tensor, valid: Tensor) -> Tensor:
+    def _baseline(self, numbers: Tensor, good: Tensor, epoch: int) -> Baseline:
+        """Baseline of samples after which good ones [G, R] are replayed."""
+        config = self.config
+        if self._average is not None:
+            return self._average.of(numbers)
+        if config.baseline != "memory":
+            return BASELINES[config.baseline]
+        if epoch == 0:
+            drawn = config.on_policy
+            return lambda signal, valid: mean(signal[:, :drawn], valid[:, :drawn])
+        best, counted = self.memory.leading(numbers, 2 * good.sum(1) - 1)
+        level = mean(SIGNALS[config.signal](best), counted)
+        return lambda *_: level
+
+    def _weights(
+        self, rewards: Tensor, valid: Tensor, decisions: Decisions, baseline: Baseline
+    ) -> Tensor:
         """Advantages [G, S] over their number."""
         config = self.config
-        if self._average is None or rows is None:
-            baseline = BASELINES["mean" if config.baseline == "moving" else config.baseline]
-        else:
-            baseline = self._average.of(rows)
         signal = SIGNALS[config.signal](rewards)
-        return advantages(signal, valid, baseline, normalised=config.normalised)
+        weights = advantages(signal, valid, baseline, normalised=config.normalised)
+        if config.gain == 1:
+            return weights
+        return favouring_gains(weights, decisions.log_probability.detach(), config.gain)
 
 
 SIGNALS = {

@@ -1,5 +1,7 @@
 """The three models of the DREAM paper (Ni et al., AAAI 2020)."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from streamplace.errors import SettingError
@@ -27,6 +29,13 @@ class AllocatorConfig(MemoryConfig):
     # load and transfer alone, as they are
     standardised: bool = True
     random_ties: bool = True  # shuffle operators whose order is arbitrary during training
+    stored_order: bool = False  # decide in the order of the graph's file, not breadth first
+    previous: bool = True  # a decision reads the device of the one before
+    # attention of a decision: dot product, followed by an MLP; or additive, followed by a linear
+    # layer, with the devices upstream weighted by their streams; encdec then has no attention and
+    # no encoder
+    attention: Literal["dot", "additive"] = "dot"
+    utilisation: bool = False  # a decision reads the loads of the devices, if additive
     # tell devices by their speed and by what they and their links hold, not by their numbers
     device_state: bool = False
 
@@ -38,7 +47,13 @@ class AllocatorConfig(MemoryConfig):
         return FEATURES if self.standardised else FEATURES[2:]
 
     def check_beside(self, training: TrainingConfig) -> None:
-        """Raise SettingError if problems that are made anew may have too many devices."""
+        """Raise SettingError where options do not go together."""
+        super().check_beside(training)
+        if self.attention == "additive" and self.device_state:
+            raise SettingError(
+                "additive attention tells devices by their numbers; take dot, or leave "
+                "device_state out"
+            )
         if self.fresh and self.devices < MOST_FRESH_DEVICES:
             raise SettingError(
                 f"fresh problems have up to {MOST_FRESH_DEVICES} devices, but the model supports "
@@ -51,3 +66,13 @@ class GraphAllocatorConfig(AllocatorConfig):
 
     hops: int = Field(default=2, ge=1, le=16)  # rounds of messages, K
     tied: bool = False  # share the weights of all rounds
+    # mean of the messages, or GraphSAGE: their maximum over four neighbours drawn anew in training
+    pooling: Literal["mean", "max"] = "mean"
+
+    def check_beside(self, training: TrainingConfig) -> None:
+        """Raise SettingError where options do not go together."""
+        super().check_beside(training)
+        if self.pooling == "max" and self.width % 4:
+            raise SettingError(
+                f"with pooling by the maximum, the width is a multiple of 4, not {self.width}"
+            )

@@ -15,6 +15,7 @@ PAPER: dict[str, Any] = {
     "on_policy": 3,
     "replayed": 3,
     "places": 3,
+    "replay_best": False,
     "exploration": 20.0,
     "exploration_decay": 1.0,
     "exploration_while_poor": 20,
@@ -23,8 +24,33 @@ PAPER: dict[str, Any] = {
 }
 """Options of the paper, where they differ from the defaults; a graph encoder's are also tied."""
 
+PAPER_CODE: dict[str, Any] = {
+    "width": 512,
+    "random_ties": False,
+    "stored_order": True,
+    "previous": False,
+    "attention": "additive",
+    "renumbered": True,
+    "on_policy": 10,
+    "replayed": 5,
+    "places": 9,
+    "baseline": "memory",
+    "gain": 10.0,
+    "normalised": False,
+    "exploration": 20.0,
+    "exploration_decay": 1.0,
+    "exploration_over": "placements",
+    "exploration_while_poor": 20,
+    "poor_below": 0.99,
+    "entropy": 0.0,
+}
+"""Options of the code that was published with the paper; a graph encoder also pools by maximum."""
+
 PAPER_TRAINING = TrainingConfig(
     epochs=40, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.0, validation=0.0
+)
+CODE_TRAINING = PAPER_TRAINING.model_copy(
+    update={"learning_rate": 1e-2, "final_learning_rate": 1e-2}
 )
 FAST_TRAINING = TrainingConfig(
     epochs=70, batch=32, learning_rate=3e-3, final_learning_rate=3e-5, clip=1.0
@@ -50,8 +76,14 @@ DESCRIBED_TRAINING = FAST_TRAINING.model_copy(
 def paper_model(name: str, summary: str, fast: Preset) -> LearnedModel:
     """Register a model of the paper by its preset fast; its options say if it encodes graphs."""
     kind: Any = type(fast.model)
-    tied = {"tied": True} if issubclass(kind, GraphAllocatorConfig) else {}
-    presets = {"fast": fast, "paper": Preset(kind.model_validate(PAPER | tied), PAPER_TRAINING)}
+    encodes = issubclass(kind, GraphAllocatorConfig)
+    paper = PAPER | ({"tied": True} if encodes else {})
+    code = PAPER_CODE | ({"pooling": "max"} if encodes else {})
+    presets = {
+        "fast": fast,
+        "paper": Preset(kind.model_validate(paper), PAPER_TRAINING),
+        "paper-code": Preset(kind.model_validate(code), CODE_TRAINING),
+    }
 
     def learner(task: LearningTask, config: AllocatorConfig) -> Learner:
         from streamplace.learn.models.dream.policy import learner_of

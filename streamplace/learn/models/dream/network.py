@@ -4,7 +4,7 @@ Shapes: G graphs, N operators and M streams (padded), m dimensions per view, W =
 graph, D devices, F features of a device.
 """
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch.nn.functional import linear
 from streamplace.learn.constructive.policy import CLOSED, Decisions, chosen_devices
 from streamplace.learn.env import Batch, Environment, Observation
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
+from streamplace.learn.models.dream.additive import AdditiveDecoder, FeatureMap, GraphSage
 from streamplace.learn.models.dream.devices import N_FEATURES, N_READ, DeviceFeatures, summary
 from streamplace.learn.models.dream.features import OperatorScale, operator_features
 from streamplace.learn.parameters import lstm, normal
@@ -51,7 +52,9 @@ class GraphEncoder(nn.Module):
         self.rounds = config.hops
         self.pool = nn.Linear(config.width, config.width)
 
-    def forward(self, features: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, features: Tensor, batch: Batch, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Operators [G, N, W] and graphs [G, W]; the vectors of padding operators mean nothing."""
         first = cast(Hop, self.hops[0]).incoming.in_features
         up = down = nn.functional.pad(features, (0, first - features.shape[2]))
@@ -73,7 +76,9 @@ class SequenceEncoder(nn.Module):
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
         nn.init.orthogonal_(self.recurrent)
 
-    def forward(self, features: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, features: Tensor, batch: Batch, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Operators [G, N, W] in the order of decision, and graphs [G, W]."""
         inputs, states = self.read(batch.steps(features)), []
         state = cell = inputs.new_zeros(len(inputs), self.recurrent.shape[1])
@@ -103,7 +108,8 @@ class Decoder(nn.Module):
         described = config.device_state
         self.devices = None if described else normal(d, e)
         self.read = nn.Linear(width, 4 * width)
-        self.read_previous = None if described else nn.Linear(e, 4 * width, bias=False)
+        reads = config.previous and not described
+        self.read_previous = nn.Linear(e, 4 * width, bias=False) if reads else None
         of_numbers = upstream and not described
         self.read_upstream = nn.Linear(e, 4 * width, bias=False) if of_numbers else None
         self.read_state = nn.Linear(N_READ, 4 * width, bias=False) if described else None
@@ -112,6 +118,7 @@ class Decoder(nn.Module):
         self.context_layer = nn.Linear(width, width, bias=False)
         self.device_layer = nn.Linear(N_FEATURES, width, bias=False) if described else None
         self.output = nn.Linear(width, 1 if described else d)
+        self.follows = described or config.previous or upstream
         nn.init.orthogonal_(self.recurrent)
 
     def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
@@ -166,9 +173,17 @@ class EncoderDecoder(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, encoder: nn.Module, decoder: Decoder, scale: OperatorScale) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        decoder: Decoder | AdditiveDecoder,
+        scale: OperatorScale,
+        *,
+        all_open: bool,
+    ) -> None:
         super().__init__()
         self.encoder, self.decoder, self.names = encoder, decoder, scale.names
+        self._all_open = all_open
         self.register_buffer("mean", torch.from_numpy(scale.mean), persistent=False)
         self.register_buffer("std", torch.from_numpy(scale.std), persistent=False)
 
@@ -180,22 +195,24 @@ class EncoderDecoder(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Decisions:
         """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`."""
-        described = self.decoder.read_state is not None
+        decoder = self.decoder
+        described = isinstance(decoder, Decoder) and decoder.read_state is not None
         features = ((operator_features(batch, self.names) - self.mean) / self.std).float()
-        env = Environment(batch.in_yardsticks() if described else batch)
-        nodes, graph = self.encoder(features, batch)
-        operators = self.decoder.operators(nodes, batch)
+        known = batch.in_yardsticks() if described else batch
+        env = Environment(known.without_order_of_devices() if self._all_open else known)
+        nodes, graph = self.encoder(features, batch, generator)
+        operators: Any = decoder.operators(nodes, batch)
         if given is None:
             given = batch.order[:, None][:, :0]
         replayed = batch.along(batch.canonical(given))
         count = samples + replayed.shape[1]
         seen = env.reset(count)
         devices_seen = DeviceFeatures(env) if described else None
-        state = graph[:, None].expand(-1, count, -1)
+        state = graph[:, None].expand(-1, count if decoder.follows else 1, -1)
         cell, each = torch.zeros_like(state), []
         for t in range(nodes.shape[1]):
             of_devices = None if devices_seen is None else devices_seen.of(seen)
-            log_p, state, cell = self.decoder.step(operators, t, seen, of_devices, state, cell)
+            log_p, state, cell = decoder.step(operators, t, seen, of_devices, state, cell)
             drawn = chosen_devices(log_p[:, :samples].detach(), generator)
             devices = torch.cat([drawn, replayed[:, :, t]], dim=1)
             each.append((log_p, devices))
@@ -205,9 +222,18 @@ class EncoderDecoder(nn.Module):
 
 def built_module(model: str, config: AllocatorConfig, scale: OperatorScale) -> EncoderDecoder:
     """Model of this name with fresh parameters from torch's generator."""
-    encoder = (
-        GraphEncoder(config)
-        if isinstance(config, GraphAllocatorConfig)
-        else SequenceEncoder(len(config.features), config.width)
+    features, width, encodes = len(config.features), config.width, True
+    encoder: nn.Module
+    if isinstance(config, GraphAllocatorConfig):
+        encoder = GraphSage(config) if config.pooling == "max" else GraphEncoder(config)
+    elif config.attention == "additive":
+        encoder, encodes = FeatureMap(features, width), False
+    else:
+        encoder = SequenceEncoder(features, width)
+    upstream = model == "dream"
+    decoder = (
+        Decoder(config, upstream=upstream)
+        if config.attention == "dot"
+        else AdditiveDecoder(config, upstream=upstream, attends=encodes)
     )
-    return EncoderDecoder(encoder, Decoder(config, upstream=model == "dream"), scale)
+    return EncoderDecoder(encoder, decoder, scale, all_open=config.renumbered)

@@ -26,10 +26,11 @@ def prepared(
     """Problems in the order that a model with these options decides in."""
     for problem in problems:
         check_devices(problem, config.devices)
+    order = "topological" if config.device_state else "bfs"
     return ProblemTensors(
         problems,
         device,
-        "topological" if config.device_state else "bfs",
+        "stored" if config.stored_order else order,
         random_ties=config.random_ties,
     )
 
