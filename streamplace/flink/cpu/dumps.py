@@ -1,8 +1,8 @@
 """Thread dumps of TaskManagers by Flink's REST interface, as a sampling profiler.
 
 A RUNNABLE thread is on a core, or waits for one, unless its top frame is a native method that
-waits: Java counts such threads as runnable. A thread's share of dumps on a core is its share of the time.
-`cpu.charging` divides the CPU of the process by these shares.
+waits: Java counts such threads as runnable. A thread's share of dumps on a core is its share of
+the time; `cpu.charging` divides the CPU of the process by these shares.
 
 A dump stops the whole JVM, while Flink searches its heap for locks: half a second for a gigabyte of
 small objects. So the answers to dumps take at most `MAX_DUMP_SHARE` of the time, and

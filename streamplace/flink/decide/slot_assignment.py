@@ -15,8 +15,9 @@ TASKS  of equal numbers of subtasks           one TaskManager after another larg
 ====== ====================================== =========================== =========================
 
 If Flink may use any order, there are several possible layouts: `layouts` returns some of them.
-These are the rules of Flink 2.3; a test starts jobs in each mode and compares. In that version TASKS
-fills one TaskManager after another, so it balances tasks only among the ones that the job needs.
+These are the rules of Flink 2.3; a test starts jobs in each mode and compares. In that version
+TASKS fills one TaskManager after another, so it balances tasks only among the ones that the job
+needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
