@@ -87,7 +87,7 @@ class Terminal(Progress):
             tell(line)
         if self._failed:
             say(f"{counted(len(self._failed), 'graph')} failed")
-        return 1 if self._failed else request.status(answer)
+        return 1 if self._failed else getattr(answer, "status", 0)
 
 
 def command_of(
