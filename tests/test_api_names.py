@@ -19,10 +19,10 @@ from streamplace.api.exporting import Export
 from streamplace.api.placing import Place
 from streamplace.api.planning import Plan
 from streamplace.api.simulating import Simulate
+from streamplace.api.training import Train
 from streamplace.cli.main import cli
 from streamplace.rooms import ROOMS
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.train import TrainSettings
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ VERBS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
         {"rates"},
         CHANGES | {"evaluations", "schedule", "move_price", "lag", "restart", "keep", "out"},
     ),
-    "train": (TrainSettings, {"model", "graphs", "out", "watcher", "track", "command"}, DEVICES),
+    "train": (Train, set(), DEVICES),
     "draw": (Draw, set(), DEVICES),
     "export": (Export, set(), {"devices"}),
     "describe": (Describe, set(), {"out"}),

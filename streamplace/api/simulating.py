@@ -142,10 +142,6 @@ class Simulate(ObjectiveOptions, ChangeOptions, DeviceOptions, ConstraintOptions
         judge = objective_of(problem, objective)
         return Simulation(problem, placed, judge, explanation, queues, figure)
 
-    def status(self, answer: Simulation) -> int:
-        """Exit status: 1 for a run with queues whose result is not reliable."""
-        return 0 if answer.queues is None or answer.queues.valid else 1
-
     def explain(
         self, problem: Problem, placement: Placement, objective: str | Objective
     ) -> Explanation:
@@ -234,6 +230,11 @@ class Simulation:
     explanation: Explanation
     queues: QueueRun | None
     figure: Figure | None
+
+    @property
+    def status(self) -> int:
+        """Exit status: 1 for a run with queues whose result is not reliable."""
+        return 0 if self.queues is None or self.queues.valid else 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``streamplace simulate --json``."""

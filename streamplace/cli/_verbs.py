@@ -66,7 +66,8 @@ class Terminal(Progress):
 
     def show(self, request: Verb, answer: Any) -> int:
         """Write what ``-o`` names, and print a document or a report; return the exit status."""
-        path: Path | None = getattr(request, "out", None)
+        outputs = (getattr(request, name) for name in request.marked("output"))
+        path: Path | None = next(outputs, None)
         noun, page = "", getattr(answer, "page", None)
         if path is not None and path.suffix == ".html" and page is not None:
             with_command(page(), request.inputs["graph"], simulated(request)).save(path)
@@ -86,7 +87,7 @@ class Terminal(Progress):
             tell(line)
         if self._failed:
             say(f"{counted(len(self._failed), 'graph')} failed")
-        return 1 if self._failed else request.status(answer)
+        return 1 if self._failed else getattr(answer, "status", 0)
 
 
 def command_of(

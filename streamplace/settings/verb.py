@@ -1,6 +1,6 @@
 """Verbs: what a user asks for in one object, and what it tells while it runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,11 +55,20 @@ SILENT = Progress()
 class Written:
     """Answer of a verb that is in a file, or will be: facts for programs, sentences for people."""
 
-    facts: Mapping[str, Any]
+    facts: Any
     sentences: tuple[str, ...] = ()
     text: str = ""  # content of the file, to print if no file is named
     write: Callable[[Path], object] = lambda path: None
     page: "Callable[[], Report] | None" = None  # to write as .html instead
+    status: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Answer of a verb that shows something: a report for people, a document for programs."""
+
+    report: "Callable[[], Report]"
+    to_json: Callable[[], Any]
 
 
 class Verb(VerbSettings):
@@ -67,16 +76,13 @@ class Verb(VerbSettings):
 
     An answer has ``report()`` and ``to_json()``, for people and for programs, and ``write(path)``,
     which writes what ``-o`` names and returns a noun for it; or it is `Written`. Its ``page()``, if
-    it has one, is a report with a placement, to be written as .html with a command for it.
+    it has one, is a report with a placement, to be written as .html with a command for it, and its
+    ``status``, if it has one, the exit status of the command.
     """
 
     def run(self, progress: Progress = SILENT) -> Any:
         """Do what is asked for, and return the answer."""
         raise NotImplementedError
-
-    def status(self, answer: Any) -> int:
-        """Exit status of the command with an answer."""
-        return 0
 
     def when_stopped(self, progress: Progress) -> int | None:
         """Tell after Ctrl-C how to continue; return the exit status, or None for the usual one."""

@@ -6,6 +6,8 @@ proven after it.
 """
 
 import logging
+import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -13,16 +15,19 @@ from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import compress
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamplace.cores import available_cores
+from streamplace.display.report import duration
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected
 from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.trained_on import CHOSEN_BY, TRAINED_ON, described, graph_number
+from streamplace.evaluate.training_answers import PICTURE, write_picture
 from streamplace.families.draws import generator
 from streamplace.io.datasets import split_of
 from streamplace.io.extras import importing
@@ -34,14 +39,14 @@ from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
 from streamplace.learn.reward import SIMULATED, Measure, check_reward, rewards_of_values
+from streamplace.learn.trained import Trained
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.defaults import PRESET
 from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by_all
 from streamplace.progress import Ticker, progress, tracked
-from streamplace.settings.train import TrainSettings
 from streamplace.training.solutions import Solver, Track
-from streamplace.training.trained import PICTURE, Trained, write_picture
 
 if TYPE_CHECKING:
     import torch
@@ -54,12 +59,18 @@ ONE_GRAPH = (
     "there is only one graph, so none is held out: nothing says how the model places other graphs; "
     "give several"
 )
-ENOUGH_HELD_OUT = 30
+MIN_HELD_OUT = 30
 """Validation graphs from which on the best epoch is more than chance: the usual least sample."""
 SMALL_VALIDATION = (
     "validation is on %s alone, so the choice of the best epoch is mostly chance; give more "
     "graphs, a split 'validation' of 30 or more, or place with last.safetensors"
 )
+LEGEND = (
+    "reward: mean of the sampled placements; best known: of the best ones so far;",
+    "validation: of the model's own answers to the graphs held out; 1 is best",
+)
+SILENT_S = 60.0
+"""Seconds after which a long epoch tells its step."""
 MEASURED = "measured"
 TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
 REAL, SHIPPED = "ray", "shipped"
@@ -67,28 +78,37 @@ REAL, SHIPPED = "ray", "shipped"
 
 @dataclass(frozen=True, slots=True)
 class TrainRequest:
-    """A training of a model on problems, as settings say."""
+    """A training of a model on problems."""
 
     model: str
     problems: tuple[Problem, ...]
     folder: Path  # folder of the run: weights, checkpoint, history and curve
-    settings: TrainSettings
-    seed: int = 0  # one of those of the settings
+    preset: str = PRESET
+    config: Path | None = None  # TOML file that changes the preset
+    epochs: int | None = None  # None for those of the preset
+    rate: tuple[float, ...] = ()  # rates of every problem; empty for the own rate of each
+    objective: str = ""  # empty for that of the graphs
+    reward: str | Measure = "steady"
+    device: str = "auto"
+    on: str | None = None  # address of the Ray that computes
+    start: str | None = None  # weights to begin from
+    resume: bool = False
+    seed: int = 0
+    is_first: bool = True  # of the trainings of several seeds; only it warns of few graphs
     command: str = ""  # command that the user typed; it is recorded in the weights file
 
-    @property
-    def objective(self) -> str:
-        """Objective of the settings, or that of the graphs."""
-        return self.settings.objective or suggested_by_all(p.graph for p in self.problems)
+    def __post_init__(self) -> None:
+        objective = self.objective or suggested_by_all(p.graph for p in self.problems)
+        object.__setattr__(self, "objective", objective)
 
     def at_rates(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
         """Every problem at every rate."""
-        rates = self.settings.rate or (None,)
+        rates = self.rate or (None,)
         return tuple(problem.at_rate(rate) for problem in problems for rate in rates)
 
     def rates_of(self, problems: Sequence[Problem]) -> tuple[float, ...]:
-        """Rate of every problem of `at_rates`, as the settings have it: scaled ones are rounded."""
-        if rates := self.settings.rate:
+        """Rate of every problem of `at_rates`, as it was given: scaled ones are rounded."""
+        if rates := self.rate:
             return rates * (len(problems) // len(rates))
         is_pass = named_objective(self.objective).kind == "pass"  # which has no rate
         return tuple(1.0 if is_pass else problem.graph.source_rate for problem in problems)
@@ -137,7 +157,7 @@ def gradient_workers(
     request: TrainRequest, learner: Learner, make: Callable[[], Learner]
 ) -> "AbstractContextManager[GradientWorkers]":
     """Compute for a learner that ``make`` built, on this machine or on Ray."""
-    on = request.settings.on
+    on = request.on
     if on is None:
         from streamplace.learn.shards import thread_workers
 
@@ -177,26 +197,26 @@ class TrainingRun:
     @classmethod
     def of(cls, request: TrainRequest) -> "TrainingRun":
         """Read the weights to begin from and the options, and split the problems."""
-        model, settings, objective = MODELS[request.model], request.settings, request.objective
+        model, objective = MODELS[request.model], request.objective
         path = _start_path(request)
         start = None if path is None else read_weights(path, model=request.model)
         preset = configured(
             model,
-            settings.preset,
-            settings.config,
+            request.preset,
+            request.config,
             start=None if start is None else start.document["config"],
-            epochs=settings.epochs,
+            epochs=request.epochs,
         )
         training, validation = map(request.at_rates, request.split(preset.training.validation))
-        check_reward(objective, settings.reward)
+        check_reward(objective, request.reward)
         for problem in (*training, *validation):
             named_objective(objective).check(problem)
         fixed = {
             "model": model.name,
             "seed": request.seed,
             **request.objective_entry(),
-            "reward": settings.reward if isinstance(settings.reward, str) else MEASURED,
-            "rates": list(settings.rate),
+            "reward": request.reward if isinstance(request.reward, str) else MEASURED,
+            "rates": list(request.rate),
             "start": None if path is None else sha256(read_bytes(path)).hexdigest(),
             "data": _digest(training, validation),
             **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
@@ -211,8 +231,8 @@ class TrainingRun:
         from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         folder = self.request.folder
-        check_folder(folder, resume=self.request.settings.resume)
-        if not self.request.settings.resume:
+        check_folder(folder, resume=self.request.resume)
+        if not self.request.resume:
             return None
         if not is_file(folder / NAME):  # it was stopped before its first checkpoint
             LOG.warning("%s: holds no run to resume; a new one begins", spot(folder))
@@ -227,8 +247,8 @@ class TrainingRun:
 
         checkpoint = self.checkpoint()
         self._warn()
-        request, folder, settings = self.request, self.request.folder, self.request.settings
-        solver = Solver(request.objective, request.seed, folder, settings.on, track)
+        request, folder = self.request, self.request.folder
+        solver = Solver(request.objective, request.seed, folder, request.on, track)
         targets: tuple[Ints | None, ...] = ()
         options = self.preset.model
         if self.model.supervised:
@@ -236,11 +256,11 @@ class TrainingRun:
         elif isinstance(options, MemoryConfig) and options.searched:
             targets = solver.searched(self.training, options.searched)
         history, optima = History(), np.full(len(self.validation), np.nan)
-        with connected(settings.on), self._reward() as reward:
+        with connected(request.on), self._reward() as reward:
             make = partial(built, self.model, self._task(targets, reward), self.preset)
             learner = make()
             if self.start is not None:
-                begin_from(learner, self.start, str(settings.start))
+                begin_from(learner, self.start, str(request.start))
             with gradient_workers(request, learner, make) as workers:
                 loop = TrainingLoop(
                     learner,
@@ -279,9 +299,7 @@ class TrainingRun:
         """Device that torch computes on; workers of Ray compute on CPUs."""
         from streamplace.learn.device import named_device
 
-        return named_device(
-            self.request.settings.device if self.request.settings.on is None else "cpu"
-        )
+        return named_device(self.request.device if self.request.on is None else "cpu")
 
     @property
     def trained_on(self) -> str:
@@ -289,12 +307,12 @@ class TrainingRun:
         return counted(self._graphs(self.training), "graph")
 
     def _graphs(self, problems: Sequence[Problem]) -> int:
-        return len(problems) // max(1, len(self.request.settings.rate))
+        return len(problems) // max(1, len(self.request.rate))
 
     def _warn(self) -> None:
         """Warn, once for several seeds, if too few graphs are held out to choose an epoch by."""
         held_out = self._graphs(self.validation)
-        if held_out >= ENOUGH_HELD_OUT or self.request.seed != self.request.settings.seed[0]:
+        if held_out >= MIN_HELD_OUT or not self.request.is_first:
             return
         if held_out:
             LOG.warning(SMALL_VALIDATION, counted(held_out, "graph"))
@@ -303,7 +321,7 @@ class TrainingRun:
 
     def _optima(self, solver: Solver) -> Floats:
         """Rewards of the validation optima, NaN for unknown ones."""
-        if self.request.settings.reward not in SIMULATED or not solver.can_prove:
+        if self.request.reward not in SIMULATED or not solver.can_prove:
             return np.full(len(self.validation), np.nan)
         optima, objective = solver.optima(self.validation), self.request.objective
         for i in np.flatnonzero(~np.isnan(optima)):
@@ -312,20 +330,19 @@ class TrainingRun:
         return optima
 
     def _reward(self) -> AbstractContextManager[str | Measure]:
-        if self.request.settings.reward != REAL:
-            return nullcontext(self.request.settings.reward)
+        if self.request.reward != REAL:
+            return nullcontext(self.request.reward)
         from streamplace.engines.ray.passes import RayPasses
 
         return RayPasses([*self.training, *self.validation])
 
     def _task(self, targets: tuple[Ints | None, ...], reward: str | Measure) -> LearningTask:
-        settings = self.request.settings
         return LearningTask(
             training=self.training,
             validation=self.validation,
             seed=self.request.seed % 2**64,  # torch accepts no larger ones
             device=str(self.device),
-            threads=available_cores() if settings.on is None else 1,
+            threads=available_cores() if self.request.on is None else 1,
             objective=self.request.objective,
             reward=reward,
             targets=targets,
@@ -340,7 +357,7 @@ class TrainingRun:
             **self.request.objective_entry(),
             "seed": self.request.seed,
             "data": self.fixed["data"],
-            "rates": list(self.request.settings.rate),
+            "rates": list(self.request.rate),
             "problems": len(self.training),
             "start": start and {"sha256": self.fixed["start"], **start.document["training"]},
             "streamplace": version("streamplace"),
@@ -350,7 +367,7 @@ class TrainingRun:
 
 def _start_path(request: TrainRequest) -> Path | None:
     """File of the weights to begin from, None if training begins from random ones."""
-    start = request.settings.start
+    start = request.start
     if start is None:
         return None
     return shipped(request.model) if start == SHIPPED else Path(start)
@@ -363,37 +380,57 @@ def _digest(training: Sequence[Problem], validation: Sequence[Problem]) -> str:
 
 
 class TrainingProgress(Watcher):
-    """Shows the progress of training; the remaining time is estimated from the steps so far."""
+    """Shows the progress of training; the remaining time is estimated from the steps so far.
 
-    def __init__(self, model: str) -> None:
-        self._model = model
+    With ``tell``, it explains the numbers, and tells about steps and epochs where no bar is shown.
+    """
+
+    def __init__(self, model: str, tell: Callable[[str], None] | None = None) -> None:
+        self._model, self._tell = model, tell
         self._bar = ExitStack()
         self._tick = Ticker()
-        self._epochs = 0
+        self._steps: Sequence[int] = ()
+        self._done, self._told_at = 0, 0.0
         self._note = ""
 
     def begin(self, history: History, steps: Sequence[int]) -> None:
-        """Open the bar over the remaining steps."""
-        done = len(history.epochs)
-        self._epochs = len(steps)
-        self._note = _epoch_line(history.epochs[-1], self._epochs) if done else ""
+        """Explain the numbers, and open the bar over the remaining steps."""
+        done, self._steps = len(history.epochs), steps
+        self._told_at = time.monotonic()
+        if self._tell is not None and done < len(steps):
+            for line in LEGEND:
+                self._tell(line)
+        self._note = _epoch_line(history.epochs[-1], len(steps)) if done else ""
         bar = progress(f"training {self._model}", sum(steps[done:]))
         self._tick = self._bar.enter_context(bar)
 
     def step(self, epoch: int, report: StepReport) -> None:
-        """Move the bar on by one."""
-        self._tick(self._note or step_line(epoch, self._epochs, report))
+        """Move the bar on by one; without a bar, tell about it if an epoch takes long."""
+        line = _step_line(epoch, len(self._steps), report)
+        self._tick(self._note or line)
+        self._done += 1
+        if time.monotonic() - self._told_at > SILENT_S:
+            self._say(f"{line} (step {self._done} of {self._steps[epoch - 1]})")
 
     def epoch(self, history: History) -> None:
         """Show the epoch until the next one is complete."""
-        self._note = _epoch_line(history.epochs[-1], self._epochs)
+        epochs, self._done = len(self._steps), 0
+        self._note = _epoch_line(history.epochs[-1], epochs)
+        done = [epoch.seconds for epoch in history.epochs]
+        rest = ceil((epochs - len(done)) * sum(done) / len(done))
+        self._say(self._note + (f", about {duration(rest)} left" if epochs > len(done) else ""))
 
     def end(self) -> None:
         """Close the bar."""
         self._bar.close()
 
+    def _say(self, line: str) -> None:
+        if self._tell is not None and not sys.stderr.isatty():
+            self._tell(line)
+            self._told_at = time.monotonic()
 
-def step_line(epoch: int, epochs: int, report: StepReport) -> str:
+
+def _step_line(epoch: int, epochs: int, report: StepReport) -> str:
     """Summary of a step in one line."""
     now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
     return f"epoch {epoch}/{epochs}: {now}"

@@ -13,13 +13,12 @@ from problems import chain
 from registered import forgetting
 from stub_model import model
 
-from streamplace.api.training import training_requests
+from streamplace.api.training import Train
 from streamplace.families.branched import Branched, branched
 from streamplace.io.graphs import write_graphs
 from streamplace.io.weights import read_weights
 from streamplace.learn.registry import MODELS
 from streamplace.placers.registry import PLACERS, Placer
-from streamplace.settings.train import TrainSettings
 
 STUB = ("train", "stub", "--data", "b.jsonl")
 SIZE = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "12")
@@ -108,9 +107,9 @@ def test_every_seed_draws_its_own_graphs(tmp_path):
     """So that one of several trainings is the same as it would be alone."""
 
     def drawn(*seeds):
-        settings = TrainSettings.of({"limit": 4, "seed": seeds})
         graphs = [chain(n) for n in range(2, 22)]
-        requests = training_requests(settings, "dream", graphs, tmp_path / "run", "")
+        asked = {"model": "dream", "graphs": graphs, "out": tmp_path / "run"}
+        requests = Train.of({**asked, "limit": 4, "seed": seeds}).requests()
         return [[p.n_operators for p in request.problems] for request in requests]
 
     zero, one = drawn(0, 1)

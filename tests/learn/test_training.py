@@ -17,7 +17,7 @@ from streamplace.evaluate.trained_on import CHOSEN_BY
 from streamplace.io.weights import read_tensors, read_weights, write_tensors
 from streamplace.learn.checkpoint import NAME
 from streamplace.learn.shards import batches, dealt, seed_of
-from streamplace.training.trained import Trained
+from streamplace.learn.trained import Trained
 
 Train = Callable[..., Trained]
 

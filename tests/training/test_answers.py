@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from problems import chain, fork_join
 
+from streamplace.evaluate.training_answers import answers_of
 from streamplace.learn.history import History
 from streamplace.learn.model_weights import shipped
+from streamplace.learn.trained import Trained
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
-from streamplace.training.trained import Trained, answers_of
 
 DEVICES = Cluster.uniform(3)
 
@@ -34,7 +35,7 @@ def test_greedy_is_the_placer_without_samples_and_refinement(tmp_path):
 
 def test_the_first_problems_are_placed(tmp_path, monkeypatch):
     many = [Problem(chain(n), DEVICES) for n in range(2, 26)]
-    monkeypatch.setattr("streamplace.training.trained.EVALUATIONS", 2)
+    monkeypatch.setattr("streamplace.evaluate.training_answers.EVALUATIONS", 2)
     result = answers_of(trained("pilot", "throughput", many, tmp_path))
     assert (result.problems, result.total) == (20, 24)
 

@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from streamplace.evaluate import training_answers as trained
 from streamplace.learn.history import Epoch, History
-from streamplace.training import trained
 
 
 def history(rewards, validation):

@@ -8,11 +8,11 @@ import stub_model
 from histories import assert_same
 from problems import chain
 
+from streamplace.api.training import Train
 from streamplace.errors import SettingError
 from streamplace.learn.history import Watcher
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Problem
-from streamplace.settings.train import TrainSettings
 from streamplace.training.run import TrainRequest, run_training
 
 ray = pytest.importorskip("ray")
@@ -46,8 +46,7 @@ def training(monkeypatch, tmp_path):
     monkeypatch.setattr(MODELS, "_found", {**MODELS._found, "pupil": pupil})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "four.toml").write_text("[training]\nshards = 4\n")
-    settings = TrainSettings.of({"config": tmp_path / "four.toml"})
-    return TrainRequest("pupil", PROBLEMS, tmp_path / "run", settings)
+    return TrainRequest("pupil", PROBLEMS, tmp_path / "run", config=tmp_path / "four.toml")
 
 
 @pytest.mark.slow
@@ -62,8 +61,7 @@ def test_lost_nodes_alter_no_bit(training, tmp_path, monkeypatch):
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
         cluster.wait_for_nodes()
         watcher = Removes(cluster, nodes[0])
-        settings = training.settings.model_copy(update={"on": cluster.address})
-        there = replace(training, folder=tmp_path / "there", settings=settings)
+        there = replace(training, folder=tmp_path / "there", on=cluster.address)
         run_training(there, watcher=watcher)
     finally:
         ray.shutdown()
@@ -73,4 +71,4 @@ def test_lost_nodes_alter_no_bit(training, tmp_path, monkeypatch):
 
 def test_real_passes_are_not_measured_on_ray():
     with pytest.raises(SettingError, match="reward ray"):
-        TrainSettings.of({"on": "ray", "reward": "ray"})
+        Train.of({"model": "dream", "graphs": (), "out": "x", "on": "ray", "reward": "ray"})

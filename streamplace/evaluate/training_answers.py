@@ -1,23 +1,26 @@
-"""The result of a training run: its history, the answers of the model beside others, a picture."""
+"""The answers of a trained model beside those of other placers: report, document, pictures."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.display.report import Report, Sheet, percent
+from streamplace.display.report import Heading, Report, Sheet, duration
 from streamplace.drawing.figures import BLUE, GREY, ORANGE, PALE_BLUE, finish, new_figure, save
 from streamplace.errors import StreamplaceError
+from streamplace.evaluate.comparison import cell
 from streamplace.evaluate.paired import Paired
 from streamplace.evaluate.records import Record, problem_hash, with_result
 from streamplace.evaluate.results import ObjectiveResults, Row
-from streamplace.learn.history import BEST, History
+from streamplace.learn.history import History
+from streamplace.learn.trained import Trained
 from streamplace.model.arrays import Floats
 from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
+from streamplace.model.units import exact_digits
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 from streamplace.progress import tracked
@@ -29,11 +32,11 @@ PICTURE, CURVES = "curve.png", "curves.pdf"
 """Files of the pictures of a training in its folder, and of several in the folder of these."""
 BEFORE, AFTER = "greedy before", "greedy after"
 NO_SEARCH = {"samples": 0, "refine": "none"}
-"""Options with which a learned placer does not search; each takes those that it has."""
-MOST_PROBLEMS = 20
+"""Options with which a learned placer does not search; unsupported options are ignored."""
+MAX_PROBLEMS = 20
 EVALUATIONS = 1000
 """Evaluations of `auto` for a problem."""
-LEAST_RANGE = 0.1
+MIN_RANGE = 0.1
 """Shortest axis of the epochs; smaller differences look small."""
 LABELS = {
     BEFORE: "the model, before",
@@ -43,120 +46,6 @@ LABELS = {
     "auto": f"search (auto,\n{EVALUATIONS:,} evaluations)",
 }
 COLOURS = {BEFORE: PALE_BLUE, AFTER: BLUE}
-
-
-class HeldOut(NamedTuple):
-    """Results of weights on problems that were held out."""
-
-    problems: int
-    mean: float
-    of_optimum: float | None  # mean of reward / that of the optimum; None if none is proven
-    proven: int  # problems with a proven optimum
-
-    @property
-    def words(self) -> str:
-        """Share of the optimum, and the number of problems if these are not all."""
-        if self.of_optimum is None:
-            return "—"
-        of = "" if self.proven == self.problems else f" ({self.proven} of {self.problems})"
-        return f"{percent(self.of_optimum)}{of}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trained:
-    """Result of a training run.
-
-    Attributes
-    ----------
-    rates, optima
-        For every validation problem: its source rate, and the reward of its optimum (NaN if the
-        optimum is unknown).
-    problems, held_out
-        The validation problems, or the training problems if none were held out.
-    objective, seed
-        Those of the run.
-    start
-        File of the weights that training began from.
-    trained_on
-        Number of graphs of the training, in words.
-    """
-
-    model: str
-    folder: Path
-    history: History
-    epochs: int
-    rates: tuple[float, ...]
-    optima: Floats
-    problems: tuple[Problem, ...]
-    held_out: bool
-    objective: str
-    seed: int
-    start: Path
-    trained_on: str
-
-    def __repr__(self) -> str:
-        return f"<Trained {self.model}: {counted(len(self.history.epochs), 'epoch')}>"
-
-    @property
-    def weights(self) -> Path:
-        """File of the best weights."""
-        return self.folder / BEST
-
-    @property
-    def stopped_early(self) -> bool:
-        """Whether it ended before its last epoch."""
-        return len(self.history.epochs) < self.epochs
-
-    @property
-    def values(self) -> Floats:
-        """Reward of every validation problem with the best weights."""
-        return self.history.values
-
-    @property
-    def seconds(self) -> float:
-        """Time that the epochs took."""
-        return sum(epoch.seconds for epoch in self.history.epochs)
-
-    def report(self) -> Report:
-        """Mean reward of the best weights by source rate."""
-        rows = tuple(
-            (f"{rate:g}", str(held.problems), f"{held.mean:.3f}", held.words)
-            for rate, held in self.by_rate().items()
-        )
-        head = ("tuples/s", "problems held out", "mean", "of optimum")
-        epochs = counted(len(self.history.epochs), "epoch")
-        return Report((Sheet(head, rows),), f"{self.model}: {epochs}")
-
-    def by_rate(self) -> dict[float, HeldOut]:
-        """Results of the best weights on the validation problems, by source rate."""
-        rates = np.array(self.rates)
-        return {
-            rate: HeldOut(
-                int(at.sum()),
-                float(self.values[at].mean()),
-                _mean_share(self.values[at], best),
-                int((~np.isnan(best)).sum()),
-            )
-            for rate in sorted(set(self.rates))
-            for at in [rates == rate]
-            for best in [self.optima[at]]
-        }
-
-
-def _mean_share(values: Floats, optima: Floats) -> float | None:
-    """Mean of value / optimum where the optimum is known (not NaN), None where none is.
-
-    Where the optimum is 0, every placement is optimal.
-
-    >>> _mean_share(np.array([0.5, 0.9, 0.0]), np.array([1.0, np.nan, 0.0]))
-    0.75
-    """
-    proven = ~np.isnan(optima)
-    if not proven.any():
-        return None
-    best = optima[proven]
-    shares = np.divide(values[proven], best, out=np.ones_like(best), where=best > 0)
-    return float(shares.mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +75,7 @@ def answers_of(trained: Trained) -> Answers | None:
         reference: (PLACERS[reference], USUAL_BUDGET),
         "auto": (PLACERS["auto"], Budget(evaluations=EVALUATIONS)),
     }
-    chosen = trained.problems[:MOST_PROBLEMS]
+    chosen = trained.problems[:MAX_PROBLEMS]
     results = ObjectiveResults(objective)
     for problem in tracked(chosen, "comparing with other placers", len(chosen)):
         results.add(_records(problem, objective, placers, trained.seed))
@@ -220,6 +109,95 @@ def _records(
             result = placer.place(problem, objective, seed=seed, budget=budget)
             record = with_result(record, result)
         yield record
+
+
+def training_document(trained: Trained, answers: Answers | None) -> dict[str, Any]:
+    """Convert the result of a training to a JSON document."""
+    history = trained.history
+    last = history.epochs[-1]
+    return {
+        "model": trained.model,
+        "folder": str(trained.folder),
+        "weights": str(trained.weights),
+        "epochs": len(history.epochs),
+        "best_epoch": history.best,
+        "stopped_early": trained.stopped_early,
+        "seconds": trained.seconds,
+        "reward": last.reward,
+        "best_known": last.best,
+        "validation": {
+            exact_digits(rate): held._asdict() for rate, held in trained.by_rate().items()
+        },
+        "answers": None if answers is None else _answers_document(answers),
+    }
+
+
+def _answers_document(answers: Answers) -> dict[str, Any]:
+    return {
+        "objective": answers.objective.name,
+        "held_out": answers.held_out,
+        "problems": answers.problems,
+        "of": answers.total,
+        "auto_evaluations": EVALUATIONS,
+        "reference": answers.reference,
+        "placers": {
+            name: _row_document(row, answers.paired[name].get(answers.reference))
+            for name, row in answers.rows.items()
+        },
+    }
+
+
+def _row_document(row: Row, pair: Paired | None) -> dict[str, Any]:
+    placed = row.failed < row.graphs
+    return {
+        "mean": row.mean if placed else None,
+        "of_best": row.of_best[0] if placed else None,
+        "better": None if pair is None else pair.better,
+        "equal": None if pair is None else pair.equal,
+        "worse": None if pair is None else pair.worse,
+        "not_placed": row.failed,
+    }
+
+
+def training_report(trained: Trained, answers: Answers | None) -> Report:
+    """Report the values of the best weights and of other placers, and the weights file."""
+    history, by_rate = trained.history, trained.by_rate()
+    is_table = len(by_rate) > 1 or any(held.proven for held in by_rate.values())
+    best = f"best after {history.best}" if history.best else "none better than the first weights"
+    early = ", stopped early" if trained.stopped_early else ""
+    epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
+    return Report(
+        (
+            *(trained.report().parts if is_table else ()),
+            *(() if answers is None else _answers_parts(answers)),
+            Heading(trained.model, f"{epochs}, {best}{early}"),
+            f"Weights: {trained.weights}",
+            "Beside it: curve.png, summary.json, history.jsonl",
+        )
+    )
+
+
+def _answers_parts(answers: Answers) -> tuple[str, Sheet]:
+    """Table of the model's values without search, and of other placers' values, with its title."""
+    judge = answers.objective
+    where = "held out" if answers.held_out else "of the training, because none is held out"
+    of = f" of {answers.total}" if answers.problems < answers.total else ""
+    graphs = counted(answers.problems, "graph")
+    words = f"Mean {judge.name} on {graphs}{of} {where}; greedy: the model without search"
+    head, rows = ("placer", "mean", "/ best", f"vs {answers.reference} +/=/−"), []
+    for name, row in answers.rows.items():
+        searched = f" ({EVALUATIONS} evaluations)" if name == "auto" else ""
+        failed = f" ({row.failed} not placed)" if row.failed else ""
+        pair = answers.paired[name].get(answers.reference)
+        rows.append(
+            (
+                f"{name}{searched}",
+                cell(row.mean, judge.format) + failed,
+                cell(row.of_best[0], "{:.3f}"),
+                "—" if pair is None else f"{pair.better} / {pair.equal} / {pair.worse}",
+            )
+        )
+    return words, Sheet(head, tuple(rows))
 
 
 def write_picture(
@@ -308,7 +286,7 @@ def _epochs(axis: "Axes", history: History, optima: Floats, objective: str) -> N
         )
         values.append(optimum)
     middle, half = (max(values) + min(values)) / 2, (max(values) - min(values)) / 2
-    half = max(1.1 * half, LEAST_RANGE / 2)
+    half = max(1.1 * half, MIN_RANGE / 2)
     axis.set_ylim(middle - half, middle + half)
     axis.set_title("Epoch by epoch", fontsize=10, loc="left")
     _label_epochs(axis, objective)
