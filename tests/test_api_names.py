@@ -46,7 +46,7 @@ PARAMETERS = {
 """Parameter of the function that does what an option does, where the names differ."""
 SINGLE = {"describe": {"output"}, "import": {"output"}}
 """Options of a command that its function leaves to another function or to a loop."""
-DEVICES, CHANGES = {"devices", "mips", "bandwidth"}, {"set", "scale"}
+DEVICES, CHANGES = {"devices", "mips", "bandwidth"}, {"set"}
 MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     "place": (
         PlaceSettings,
@@ -57,7 +57,7 @@ MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     "simulate simulate_queues": (
         SimulateSettings,
         {"graph", "placement"},
-        DEVICES | CHANGES | {"present", "passes", "startup", "preset", "engine"},
+        DEVICES | CHANGES | {"present", "passes", "startup", "engine"},
     ),
     "compare": (CompareSettings, {"data"}, DEVICES | {"evaluations"}),
     "plan_schedule plan_frontier plan": (

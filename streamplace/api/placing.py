@@ -56,6 +56,7 @@ def place(
     relocation: Relocation | None = None,
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
+    without: str | None = None,
     subtasks: bool = False,
     confidence: float | None = None,
     trust_profile: bool = False,
@@ -90,6 +91,8 @@ def place(
     rate
         Total rate of the sources in tuples/s, or a text such as ``"10 k/s"``. Replaces the rate of
         the graph.
+    without
+        Device that is lost; pins to it are dropped.
     subtasks
         Whether to place the subtasks of parallel operators one by one (``join#0``, …).
     confidence
@@ -128,6 +131,7 @@ def place(
     settings = PlaceSettings.of(keywords)
     request = settings.request()
     problem = problem_of(graph, settings.cluster, settings.constraints)
+    problem = problem if settings.without is None else problem.without(settings.without)
     check_trust(problem.graph, trusts=settings.trust_profile)
     takes_long = request.budget.seconds is None or request.budget.seconds > SHORT
     with request.waiting(problem.graph.name) if takes_long else nullcontext():
@@ -143,6 +147,7 @@ def simulate(
     relocation: Relocation | None = None,
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
+    without: str | None = None,
 ) -> Explanation:
     """Explain the value of a placement and its bottleneck, and advise moves.
 
@@ -162,6 +167,9 @@ def simulate(
     relocation
         Current placement of the graph. The explanation then also lists the moves, their time, and
         the passes until they pay off.
+    without
+        Device that is lost. Its operators move to the best places among the other devices, and
+        pins to it are dropped.
 
     Examples
     --------
@@ -177,7 +185,12 @@ def simulate(
         _say_other_rate(path_of("placement", placement), problem)
     problem, placed = placed_problem(problem, placement)
     problem.check(placed)
-    judge = objective_of(problem, settings.objective, relocation=settings.relocation)
+    relocation = settings.relocation
+    if settings.without is not None:
+        from streamplace.objectives.survives import after_loss
+
+        problem, placed, relocation = after_loss(problem, placed, settings.without, relocation)
+    judge = objective_of(problem, settings.objective, relocation=relocation)
     judge.check(problem)
     return judge.explained(problem, placed)
 

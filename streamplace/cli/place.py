@@ -97,6 +97,7 @@ def _place(
 
     try:
         problem = _options.read_problem(graph, settings)
+        problem = problem if settings.without is None else problem.without(settings.without)
     except SeveralFound as error:
         raise FormatError(f"{error}, or place all: -o FILE.jsonl") from None
     say_trust(problem.graph, trusts=settings.trust_profile)

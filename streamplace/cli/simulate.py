@@ -63,7 +63,8 @@ def command(
     --constraints, a placement that breaks a rule is refused, and no move that would break one is
     advised. With --engine, the exit code is 1 if the run with queues has not settled or its
     settings decide its result. With --from, the command also lists the operators that move, the
-    time that moving takes, and the number of passes after which the move pays off.
+    time that moving takes, and the number of passes after which the move pays off: this compares
+    two placements. With --without, only the operators of the lost device move.
     """
     from streamplace.api import simulate
     from streamplace.api.arguments import objective_of
@@ -72,7 +73,12 @@ def command(
     changed = read_problem(graph, settings)
     rate, objective = _as_placed(placement, changed, settings)
     problem, placed = read_placed(placement, changed.at_rate(rate))
-    explanation = simulate(problem, placed, objective=objective, relocation=settings.move())
+    relocation = settings.move()
+    if settings.without is not None:
+        from streamplace.objectives.survives import after_loss
+
+        problem, placed, relocation = after_loss(problem, placed, settings.without, relocation)
+    explanation = simulate(problem, placed, objective=objective, relocation=relocation)
     queues, figure = None, None
     if settings.engine:
         queues, figure = _queues(problem, placed, settings.queues(), output)
@@ -98,7 +104,7 @@ def _as_placed(
     from streamplace.objectives.registry import suggested_by
 
     placed_for, usual = read_placed_for(placement), suggested_by(problem.graph)
-    rate, objective, name = settings.rate, settings.judged_by(), spot(placement)
+    rate, objective, name = settings.rate, settings.objective, spot(placement)
     if rate is None and not settings.set:
         rate = placed_for.other_rate(problem.graph.source_rate)
         if rate is not None:

@@ -15,12 +15,26 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import file_key, option
 from streamplace.settings.searches import Conditions, OfDataSet, OfMeasuredGraph, SearchLimits
-from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules, WhatIfs
+from streamplace.settings.shared import (
+    LosingDevice,
+    ObjectiveSettings,
+    OnDevices,
+    UnderRules,
+    WhatIfs,
+)
 
 if TYPE_CHECKING:
     from streamplace.placers.request import PlacementRequest
 
-OF_ONE_GRAPH = ("scale", "set", "present", "passes", "moves", "confidence", "trust_profile")
+OF_ONE_GRAPH = (
+    "set",
+    "without",
+    "present",
+    "passes",
+    "moves",
+    "confidence",
+    "trust_profile",
+)
 OF_DATA_SETS = ("split", "limit", "jobs", "on")
 
 
@@ -28,6 +42,7 @@ class PlaceSettings(
     ObjectiveSettings,
     Conditions,
     WhatIfs,
+    LosingDevice,
     OfDataSet,
     OnDevices,
     UnderRules,

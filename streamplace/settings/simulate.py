@@ -6,21 +6,26 @@ from typing import TYPE_CHECKING, cast
 from streamplace.errors import SettingError
 from streamplace.settings.convert import (
     Moved,
-    Objective,
     PlacementFile,
     Positive,
     Relocation,
     Seconds,
 )
 from streamplace.settings.option import HOW_LONG, file_key, names_in, option
-from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules, WhatIfs
+from streamplace.settings.shared import (
+    LosingDevice,
+    ObjectiveSettings,
+    OnDevices,
+    UnderRules,
+    WhatIfs,
+)
 
 if TYPE_CHECKING:
     from streamsim.engine import GivenSettings
     from streamsim.engine.settings import Policy, Randomness
 
 
-class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
+class SimulateSettings(ObjectiveSettings, WhatIfs, LosingDevice, OnDevices, UnderRules):
     """How a placement is simulated and judged."""
 
     relocation: Moved = None
@@ -35,11 +40,6 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
         "Time that a moved operator needs to start, such as '2 s'. Only for problems that do not "
         "specify it.",
         HOW_LONG,
-    )
-    preset: str | None = option(
-        "--preset NAME",
-        "Simulate one pass by the rules of a paper (short for --objective makespan:preset=NAME).",
-        choices=names_in("streamsim.pass_rules:PRESETS"),
     )
     engine: bool = option(
         "--engine", "Also simulate with queues, which gives latencies and transients."
@@ -74,19 +74,6 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
         super().check()
         self.need("present", "startup", "passes")
         self.need("engine", "duration", "dt", "capacity", "policy", "random")
-
-    def judged_by(self) -> str | Objective:
-        """Objective, with the options of the preset."""
-        from streamplace.objectives.registry import OF_TASKS, named_objective
-
-        if self.preset is None:
-            return self.objective
-        if self.objective and named_objective(str(self.objective)).kind != "pass":
-            raise SettingError(
-                f"{self.name('preset')} sets how one pass is simulated, but "
-                f"{self.name('objective')} {self.objective} simulates none; drop one of the two"
-            )
-        return f"{self.objective or OF_TASKS}:preset={self.preset}"
 
     def move(self) -> Relocation | None:
         """Relocation from the current placement, if there is one."""
