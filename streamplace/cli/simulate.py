@@ -38,7 +38,7 @@ TRACE = ".trace.json"
 
 @verb(
     "simulate",
-    "Show what limits a placement, and what to move.",
+    "Show what limits a placement, and what to move; or compare two (--from).",
     "simulate tasks.json placement.json -o run.svg",
     settings=SimulateSettings,
 )
