@@ -43,7 +43,7 @@ FUNCTIONS = {
 """Function of every command that works on graphs."""
 OTHERS = {"demo", "library", "objectives", "placers", "schema"}
 """Commands that show something, or that have a package of their own."""
-DEVICES, CHANGES = {"devices", "mips", "bandwidth"}, {"set", "scale"}
+DEVICES, CHANGES = {"devices", "mips", "bandwidth"}, {"set"}
 VERBS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     "place": (
         Place,

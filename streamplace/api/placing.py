@@ -33,6 +33,7 @@ from streamplace.settings.shared import (
     ConstraintOptions,
     DataSetOptions,
     DeviceOptions,
+    LossOptions,
     MeasuredGraphOptions,
     ObjectiveOptions,
     SearchOptions,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from streamplace.placers.request import PlacementRequest
     from streamplace.placers.result import Result
 
-FOR_ONE_GRAPH = ("scale", "set", "present", "passes", "moves", "confidence", "trust_profile")
+FOR_ONE_GRAPH = (*("set", "without", "present", "passes", "moves", "confidence", "trust_profile"),)
 FOR_DATA_SETS = ("split", "limit", "jobs", "on")
 DATA_SET = ".jsonl"
 """Suffix of files for the placements of a data set."""
@@ -56,6 +57,7 @@ DEFAULT_PLACER = "auto"
 
 class Place(
     ObjectiveOptions,
+    LossOptions,
     ConditionOptions,
     ChangeOptions,
     DataSetOptions,
@@ -152,6 +154,7 @@ class Place(
 
         request = self.request()
         problem = problem_for(self)
+        problem = problem if self.without is None else problem.without(self.without)
         check_profile(problem.graph, progress, trusts=self.trust_profile)
         judge = objective_of(problem, self.objective)
         if self.present is not None and self.passes is None and judge.unit == "s":
@@ -239,6 +242,7 @@ def place(
     relocation: Relocation | None = None,
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
+    without: str | None = None,
     subtasks: bool = False,
     confidence: float | None = None,
     trust_profile: bool = False,
@@ -273,6 +277,8 @@ def place(
     rate
         Total rate of the sources in tuples/s, or a text such as ``"10 k/s"``. Replaces the rate of
         the graph.
+    without
+        Device that is lost; pins to it are dropped.
     subtasks
         Whether to place the subtasks of parallel operators one by one (``join#0``, …).
     confidence

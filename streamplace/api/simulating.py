@@ -35,6 +35,7 @@ from streamplace.settings.shared import (
     ChangeOptions,
     ConstraintOptions,
     DeviceOptions,
+    LossOptions,
     ObjectiveOptions,
 )
 from streamplace.settings.verb import SILENT, Progress, Verb
@@ -56,7 +57,9 @@ LOG = logging.getLogger(__name__)
 TRACE = ".trace.json"
 
 
-class Simulate(ObjectiveOptions, ChangeOptions, DeviceOptions, ConstraintOptions, Verb):
+class Simulate(
+    ObjectiveOptions, ChangeOptions, LossOptions, DeviceOptions, ConstraintOptions, Verb
+):
     """Simulate PLACEMENT of GRAPH: show what it reaches, what limits it, and what to move.
 
     GRAPH is a graph, or a problem that includes its cluster and constraints. PLACEMENT may also
@@ -66,7 +69,8 @@ class Simulate(ObjectiveOptions, ChangeOptions, DeviceOptions, ConstraintOptions
     --constraints, a placement that breaks a rule is refused, and no move that would break one is
     advised. With --engine, the exit code is 1 if the run with queues has not settled or its
     settings decide its result. With --from, the command also lists the operators that move, the
-    time that moving takes, and the number of passes after which the move pays off.
+    time that moving takes, and the number of passes after which the move pays off: this compares
+    two placements. With --without, only the operators of the lost device move.
     """
 
     graph: Any = argument()
@@ -137,15 +141,15 @@ class Simulate(ObjectiveOptions, ChangeOptions, DeviceOptions, ConstraintOptions
         changed = problem_for(self)
         rate, objective = self._placed_for(changed, progress)
         problem, placed = placed_problem(changed.at_rate(rate), self.placement)
-        explanation = self.explain(problem, placed, objective)
+        problem, placed, explanation = self.explain(problem, placed, objective)
         queues, figure = self._queues(problem, placed) if self.engine else (None, None)
         judge = objective_of(problem, objective)
         return Simulation(problem, placed, judge, explanation, queues, figure)
 
     def explain(
         self, problem: Problem, placement: Placement, objective: str | Objective
-    ) -> Explanation:
-        """Explain the value of a placement, and moves to it."""
+    ) -> tuple[Problem, Placement, Explanation]:
+        """Explain a placement, and moves to it; without a device, that of what is left."""
         from streamplace.api.arguments import objective_of
 
         move = self.relocation
@@ -154,9 +158,13 @@ class Simulate(ObjectiveOptions, ChangeOptions, DeviceOptions, ConstraintOptions
 
             move = Relocation(self.present, self.passes or inf, self.startup)
         problem.check(placement)
+        if self.without is not None:
+            from streamplace.objectives.survives import after_loss
+
+            problem, placement, move = after_loss(problem, placement, self.without, move)
         judge = objective_of(problem, objective, move)
         judge.check(problem)
-        return judge.explained(problem, placement)
+        return problem, placement, judge.explained(problem, placement)
 
     def _placed_for(
         self, problem: Problem, progress: Progress
@@ -310,6 +318,7 @@ def simulate(
     relocation: Relocation | None = None,
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
+    without: str | None = None,
 ) -> Explanation:
     """Explain the value of a placement and its bottleneck, and advise moves.
 
@@ -329,6 +338,9 @@ def simulate(
     relocation
         Current placement of the graph. The explanation then also lists the moves, their time, and
         the passes until they pay off.
+    without
+        Device that is lost. Its operators move to the best places among the other devices, and
+        pins to it are dropped.
 
     Examples
     --------
@@ -344,7 +356,7 @@ def simulate(
     problem = problem_of(graph, request.cluster, request.constraints, request.rate)
     if request.rate is None and is_path(placement):
         _log_other_rate(Path(placement), problem.graph.source_rate)
-    return request.explain(*placed_problem(problem, placement), request.objective)
+    return request.explain(*placed_problem(problem, placement), request.objective)[2]
 
 
 def _log_other_rate(path: Path, simulated: float) -> None:

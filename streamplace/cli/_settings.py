@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from streamplace.settings.base import VerbSettings
 
 SIMULATED = (
-    *("rate", "objective", "present", "startup", "constraints", "scale", "set", "preset"),
+    *("rate", "objective", "present", "startup", "constraints", "set", "without"),
     *("cluster", "devices", "mips", "bandwidth"),
 )
 """Fields of other verbs that are options of ``simulate`` as well."""

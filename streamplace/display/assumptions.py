@@ -39,7 +39,16 @@ def _of_problem(problem: Problem) -> tuple[str, ...]:
     free = not (graph.charged_ipt.any() or graph.charged_constant.any())
     costs_nothing = free if seconds is None else not seconds.any()
     cpu = (NO_CPU,) if costs_nothing else ()
-    return (*_of_cluster(problem), *cpu, *of_payload(graph), *_of_graph(graph))
+    machines = (*_of_cluster(problem), *_of_lost_devices(problem))
+    return (*machines, *cpu, *of_payload(graph), *_of_graph(graph))
+
+
+def _of_lost_devices(problem: Problem) -> Iterator[str]:
+    """Yield the pins that were dropped with their devices."""
+    dropped = problem.constraints.dropped
+    for device in sorted(set(dropped.values())):
+        names = sorted(name for name, home in dropped.items() if home == device)
+        yield f"no pin to {shown(device)}, which is lost ({some(names, separator=', ', most=MOST)})"
 
 
 def _of_cluster(problem: Problem) -> Iterator[str]:

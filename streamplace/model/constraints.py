@@ -1,7 +1,7 @@
 """Constraints that a placement must respect, in names."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
@@ -30,6 +30,8 @@ class Constraints:
         Operator → the devices it may run on. Tags that an operator requires narrow this further.
         ``tag:gpu`` stands for the devices with the tag ``gpu``, and ``big`` for ``big0``, ``big1``
         and so on, if no device is called ``big``. A `Problem` has the names of the devices instead.
+    dropped
+        Operator → the lost device that it had to run on; see `Problem.without`.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Constraints:
     colocate: tuple[frozenset[str], ...]
     exlocate: tuple[frozenset[str], ...]
     allowed: Mapping[str, frozenset[str]]
+    dropped: Mapping[str, str] = field(repr=False, compare=False)
 
     __repr__ = call_of
 
@@ -50,6 +53,7 @@ class Constraints:
         colocate: Iterable[Iterable[str]] = (),
         exlocate: Iterable[Iterable[str]] = (),
         allowed: Mapping[str, Iterable[str]] | None = None,
+        dropped: Mapping[str, str] | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         for what, rules in (("pin", pin), ("allowed", allowed)):
@@ -65,6 +69,7 @@ class Constraints:
         put("exlocate", _groups("exlocate", exlocate))
         devices = (allowed or {}).items()
         put("allowed", {name: _names(f"allowed {quoted(name)}", d) for name, d in devices})
+        put("dropped", dict(dropped or {}))
 
     def on(self, devices: Devices) -> "Constraints":
         """Return the same constraints with the names of devices in place of labels of several.
@@ -83,6 +88,7 @@ class Constraints:
                 operator: frozenset(chain.from_iterable(_labelled(devices, name) for name in names))
                 for operator, names in self.allowed.items()
             },
+            self.dropped,
         )
 
 

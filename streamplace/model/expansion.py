@@ -119,6 +119,7 @@ class Expansion:
             allowed={
                 s: where for v, where in constraints.allowed.items() for s in self.subtasks(v)
             },
+            dropped=constraints.dropped,
         )
 
     def subtasks(self, operator: str) -> tuple[str, ...]:

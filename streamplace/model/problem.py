@@ -228,12 +228,13 @@ class Problem(Caching, Pictured):
         cluster, rules = self.cluster.without(device), self.constraints
         d = self.cluster.devices.index(device)
         pin = {name: home for name, home in rules.pin.items() if home != device}
+        dropped = rules.pin.items() - pin.items() | rules.dropped.items()
         allowed = {name: devices - {device} for name, devices in rules.allowed.items()}
         seconds = None if self.seconds is None else np.delete(self.seconds, d, axis=1)
         moving = self.moving
         if moving is not None:
             moving = Moving(moving.state, np.delete(moving.startup, d, axis=1))
-        constraints = Constraints(pin, rules.colocate, rules.exlocate, allowed)
+        constraints = Constraints(pin, rules.colocate, rules.exlocate, allowed, dict(dropped))
         try:
             return Problem(self.graph, cluster, constraints, seconds, moving)
         except ProblemError as error:

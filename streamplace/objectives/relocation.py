@@ -24,6 +24,7 @@ from streamplace.display.report import (
 from streamplace.display.sheets import with_rest
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
+from streamplace.model.message_text import counted
 from streamplace.model.mixins import Displayed, data_frame, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -101,6 +102,8 @@ def _explain(
         moves(problem, placement, relocation),
         relocation.passes,
         _value_before(problem, objective, relocation),
+        problem.n_operators,
+        _lost(problem, relocation),
     )
 
 
@@ -128,6 +131,8 @@ class Relocated(Displayed):
     moves: tuple[Move, ...]
     passes: float
     before: float | None  # value of the present placement; None if the problem does not allow it
+    n_operators: int
+    lost: tuple[str, ...] = ()  # operators that must move, as their device is no longer there
 
     @property
     def seconds(self) -> float:
@@ -164,11 +169,17 @@ class Relocated(Displayed):
             return "nothing moves"
         who = some([move.operator for move in self.moves], separator=", ", most=FEW_NAMED)
         text = f"moving {who} takes {quantity(self.seconds, 's')}"
+        if self.lost:
+            moved = f"{len(self.moves)} of {counted(self.n_operators, 'operator')}"
+            names = some(self.lost, separator=", ", most=FEW_NAMED)
+            text += f"; {moved} move, of which {len(self.lost)} lost their device: {names}"
         after = self.pays_off_after
         if self.before is not None and self.judge.unit != "s":
             text += f"; to stay reaches {self.judge.format(self.before)}"
-        elif after is None:
+        elif after is None and not self.lost:
             text += "; the present placement is not allowed"
+        elif after is None:
+            pass
         elif after == inf:
             text += f" and never pays off: to stay takes {quantity(self.before or 0, 's')}"
         else:
@@ -195,6 +206,7 @@ class Relocated(Displayed):
         after = self.pays_off_after
         facts = {
             "moved": [asdict(move) for move in self.moves],
+            "lost": [*self.lost],
             "seconds": self.seconds,
             "passes": self.passes if isfinite(self.passes) else None,
             "per_pass": self.per_pass,
@@ -257,6 +269,13 @@ def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tup
             cost = float(migration[v, d]), float(startup[v, d])
             operators.append(Move(name, source, placement[name], *cost))
     return tuple(operators)
+
+
+def _lost(problem: Problem, relocation: Relocation) -> tuple[str, ...]:
+    """Operators of the present placement whose device is no longer there."""
+    before, devices = relocation.before, problem.cluster.devices
+    names = problem.graph.operators.name
+    return tuple(name for name in names if name in before and before[name] not in devices)
 
 
 def _value_before(problem: Problem, objective: Objective, relocation: Relocation) -> float | None:

@@ -8,13 +8,15 @@ import numpy as np
 
 from streamplace.display.report import Bar, Names, Report, Sheet, brief_and_detail, percent
 from streamplace.display.sheets import with_rest
-from streamplace.errors import StreamplaceError
+from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints
 from streamplace.model.keep_apart import rival_columns
 from streamplace.model.least_peak import least_times
+from streamplace.model.message_text import quoted
 from streamplace.model.mixins import Displayed, data_frame, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.relocation import Relocation
 from streamplace.objectives.explanation import Explanation, Picture
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES, objective
 
@@ -96,6 +98,31 @@ def loss_of(problem: Problem, placement: Placement, device: str) -> Loss:
     names, devices = placement.operators, placement.devices
     moved = {} if place is None else {names[v]: devices[place[v]] for v in rows}
     return Loss(device, share, exact, moved)
+
+
+def after_loss(
+    problem: Problem, placement: Placement, device: str, relocation: Relocation | None = None
+) -> tuple[Problem, Placement, Relocation]:
+    """Return what is left after the loss of a device, and the way there.
+
+    The operators of the device are at the best places among the others, as in `loss_of`; the way
+    is from the ``relocation`` if there is one, else from the placement.
+    """
+    rest = problem.without(device)
+    moved = loss_of(problem, placement, device).moved
+    if device in placement.values() and not moved:
+        raise PlacementError(
+            f"without {quoted(device)}, no other places of its operators carry anything while all "
+            f"others stay; place all of them again: streamplace place --without {device}"
+        )
+    left = Placement.of(
+        placement.operators,
+        rest.cluster.devices.name,
+        {**placement, **moved},
+        placement.priorities(),
+        placement.queue,
+    )
+    return rest, left, Relocation(placement) if relocation is None else relocation
 
 
 def bound(problem: Problem) -> float:

@@ -76,6 +76,16 @@ class DeviceOptions(VerbSettings):
         return Cluster.uniform(self.devices, mips=self.mips, bandwidth=self.bandwidth)
 
 
+class LossOptions(VerbSettings):
+    """A device that is no longer there."""
+
+    without: str | None = option(
+        "--without DEVICE",
+        "What if: lose a device. Pins to it are dropped. 'simulate' moves its operators to the "
+        "best places among the other devices; 'place' places all, or moves few with from.",
+    )
+
+
 class ConstraintOptions(VerbSettings):
     """Constraints of a placement."""
 
@@ -92,12 +102,8 @@ class ChangeOptions(VerbSettings):
     set: Texts = option(
         "--set NAME.FIELD=VALUE…",
         "What if: set a number of an operator, stream, device or link, as in kafka.rate=100k, "
-        "'parse->sink.selectivity=0.5', d0.mips=5000 or 'd0->d1.bandwidth=10Gbps'. May be "
-        "repeated.",
-    )
-    scale: Texts = option(
-        "--scale OPERATOR=FACTOR…",
-        "What if: multiply the CPU per tuple of an operator, as in enrich=2. May be repeated.",
+        "'parse->sink.selectivity=0.5', d0.mips=5000 or 'd0->d1.bandwidth=10Gbps', or multiply "
+        "the CPU per tuple of an operator, as in enrich.ipt=2x. May be repeated.",
     )
 
     def check(self) -> None:
@@ -112,29 +118,26 @@ class ChangeOptions(VerbSettings):
 
     def changes(self) -> dict[str, Any]:
         """Arguments of `streamplace.what_if`."""
-        factors = {}
-        for name, text in self._pairs("scale", self.scale, "enrich=2").items():
+        change, factors, called = dict[str, str](), dict[str, float](), self.name("set")
+        for text in self.set:
+            name, equals, value = text.rpartition("=")  # a name may contain an equals sign
+            operator = name.removesuffix(".ipt")
+            if not (name and equals and value):
+                raise SettingError(
+                    f"{called} is {quoted(text)}; write it as in {called} kafka.rate=100k"
+                )
+            if name in change or (name != operator and operator in factors):
+                raise SettingError(f"{called} is given twice for {quoted(name)}; drop one")
+            if name == operator or not value.endswith("x"):
+                change[name] = value
+                continue
             try:
-                factors[name] = float(text)
+                factors[operator] = float(value.removesuffix("x"))
             except ValueError:
                 raise SettingError(
-                    f"{self.name('scale')} {name}={text}: {quoted(text)} is not a number; write "
-                    f"{name}=2"
+                    f"{called} {text}: {quoted(value)} is not a factor; write {name}=2x"
                 ) from None
-        return {"scale": factors, "change": self._pairs("set", self.set, "kafka.rate=100k")}
-
-    def _pairs(self, field: str, texts: tuple[str, ...], example: str) -> dict[str, str]:
-        """Values by name; a name may contain an equals sign."""
-        pairs: dict[str, str] = {}
-        called = self.name(field)
-        for text in texts:
-            name, equals, value = text.rpartition("=")
-            if not (name and equals and value):
-                raise SettingError(f"{called} is {quoted(text)}; write it as in {called} {example}")
-            if name in pairs:
-                raise SettingError(f"{called} is given twice for {quoted(name)}; drop one")
-            pairs[name] = value
-        return pairs
+        return {"scale": factors, "change": change}
 
 
 class ConditionOptions(VerbSettings):

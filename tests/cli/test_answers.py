@@ -19,7 +19,7 @@ COMMANDS = (
     f"place app.json {BUDGET} --subtasks -o subtasks.json",
     f"place app.json {BUDGET} --objective makespan",
     f"place app.json {BUDGET} --objective devices --require throughput>=0.2",
-    f"place app.json {BUDGET} --scale {{3}}=9 --set {{0}}.rate=60k",
+    f"place app.json {BUDGET} --set {{3}}.ipt=9x --set {{0}}.rate=60k",
     f"place tasks.json {BUDGET} -o pass.json",
     f"place tasks.json {BUDGET} --settings moves.toml",
     "simulate app.json spread.json --rate 90k",

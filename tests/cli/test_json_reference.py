@@ -6,7 +6,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 BY_NAME = {
-    *("assignment", "busy", "chain", "parallelism", "parts"),
+    *("assignment", "busy", "chain", "moved", "parallelism", "parts"),
     *("priority", "queues", "schedule", "sources", "utilisation"),
     *("bounds", "machines", "free", "reserves"),
     *("aliases", "chosen_by", "devices_used", "measures", "paired", "placers", "rates"),
@@ -39,6 +39,11 @@ def test_fields_of_a_stream_graph_are_explained(run, graph, placement):
     placed = run("place", graph, "--placer", "round-robin", "--json")
     simulated = run("simulate", graph, placement, "--engine", "--json")
     assert not unexplained(placed.out, simulated.out)
+
+
+def test_the_fields_of_what_survives_are_explained(run, graph, placement):
+    lost = run("simulate", graph, placement, "--objective", "survives", "--json")
+    assert not unexplained(lost.out)
 
 
 def test_the_fields_of_a_task_graph_are_explained(run, tasks):

@@ -62,12 +62,12 @@ MISTAKES = [
     ("place tasks.json --settings large.toml", "limit large.toml"),
     ("place tasks.json --settings deep.toml", "deep.toml"),
     (f"{TRACE} --settings policy.toml", "policy policy.toml 5"),
+    ("place graph.json --set sink.ipt=2x -o x.jsonl", "--set"),
     ("simulate graph.json placement.json --preset giph --objective energy", "energy"),
-    ("place graph.json --scale sink=2 -o x.jsonl", "--scale"),
     (f"{PLAN} --settings no-slot.toml", "slot no-slot.toml --schedule"),
     (f"{TRACE} --settings no-slot.toml", "slot"),
     (f"{TRACE} --settings early.toml", "lag early.toml '-1"),
-    ("place graph.json --scale src.rate=2 --scale src.rate=3", "--scale 'src"),
+    ("place graph.json --set src.ipt=2x --set src.ipt=3x", "--set 'src"),
     ("place graph.json --set src.rate=2 --set src.rate=3", "--set 'src.rate'"),
     (f"{PLAN} --budget '0 s'", "budget"),
     (f"{TRACE} --policy ds3", "'ds3' 'ds2'"),
@@ -101,7 +101,7 @@ place set.jsonl --placer heft -o p.jsonl | 'heft' --objective makespan \
 place graph.json --cluster offers.toml | offers.toml: is offers, not a cluster; --offers \
 | plan graph.json --offers offers.toml --evaluations 9
 place set.jsonl | several problems; file one, all: -o FILE.jsonl | place set.jsonl -o p.jsonl
-place graph.json --scale sink | enrich=2 | place graph.json --scale sink=2
+place graph.json --set sink.ipt=ax | sink.ipt=2x | place graph.json --set sink.ipt=2x
 place graph.json --cluster two.toml --devices 3 | --cluster --devices \
 | place graph.json --cluster two.toml
 draw graph.json --devices 3 -o x.svg | placement | draw graph.json placement.json -o x.svg

@@ -9,7 +9,7 @@ import pytest
 
 from streamplace import read_graph, what_if, write_graph
 
-CHANGES = ["--scale", "b0s1=2", "--set", "src.rate=3k"]
+CHANGES = ["--set", "b0s1.ipt=2x", "--set", "src.rate=3k"]
 ASKED = {"scale": {"b0s1": 2}, "change": {"src.rate": "3k"}}
 COMMANDS = {
     "place": ["graph.json", "--placer", "metis"],

@@ -96,3 +96,37 @@ def test_a_held_order_is_simulated_as_it_was_placed(run):
     assert json.loads(answer.out) == ordered
     assert ordered["makespan"] > json.loads(run(*line, "--objective", "makespan").out)["makespan"]
     assert "makespan:queue=order" in answer.err
+
+
+def test_a_lost_device_moves_its_operators_alone(run, graph):
+    """The others stay; a pin to the device is dropped, and the answer says so."""
+    Path("rules.toml").write_text('pin = {src = "d1"}\n')
+    line = (graph, "--devices", "4", "--constraints", "rules.toml")
+    run("place", *line, "--evaluations", "300", "-o", "before.json")
+    before = json.loads(Path("before.json").read_text())["assignment"]
+    lost = {name for name, device in before.items() if device == "d1"}
+    after = ("simulate", graph, "before.json", *line[1:], "--without", "d1")
+    told = json.loads(run(*after, "--json").out)
+    assert {move["operator"] for move in told["relocation"]["moved"]} == lost
+    assert set(told["relocation"]["lost"]) == lost
+    assert "no pin to d1, which is lost (src)" in told["assumptions"]
+    assert f"of which {len(lost)} lost their device" in told["verdict"]
+
+
+@pytest.mark.parametrize("verb", ["place", "simulate"])
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [("gpu", "requires 'gpu', which no device offers"), ("d7", "has no device 'd7'")],
+)
+def test_a_device_that_cannot_be_lost_is_refused(run, verb, lost, reason):
+    """One line names the operator that may run nowhere else, or the devices that there are."""
+    operators = [{"name": "a", "rate": 1}, {"name": "b", "requires": ["gpu"]}]
+    streams = [{"from": "a", "to": "b"}]
+    Path("g.json").write_text(json.dumps({"operators": operators, "streams": streams}))
+    Path("c.toml").write_text('devices = [{name = "box"}, {name = "gpu", tags = ["gpu"]}]')
+    Path("p.json").write_text('{"assignment": {"a": "box", "b": "gpu"}}')
+    files = ("g.json", "p.json") if verb == "simulate" else ("g.json",)
+    answer = run(verb, *files, "--cluster", "c.toml", "--without", lost)
+    assert (answer.status, answer.out) == (2, "")
+    assert reason in answer.err
+    assert answer.err.count("\n") == 1

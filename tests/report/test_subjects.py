@@ -83,7 +83,7 @@ def test_reports_have_the_command_for_their_placements(run, graph):
     assert run("place", name, "--placer", "metis", "-o", "a.json").status == 0
     options = ("--rate", "9 k/s", "--devices", "5", "--objective", "throughput")
     moving = ("--from", "a.json", "--objective", "latency")
-    changes = ("--scale", "b1s1=2", "--set", "source.rate=3k")
+    changes = ("--set", "b1s1.ipt=2x", "--set", "source.rate=3k")
     ruled = ("--constraints", "rules.toml")
     Path("rules.toml").write_text("pin = {}\n", encoding="utf-8")
     Path("move.toml").write_text("from = 'a.json'\npasses = 9\n", encoding="utf-8")
@@ -111,7 +111,8 @@ def test_one_pass_has_its_own_values_and_rules(run):
     """The makespan and the critical chain of a task graph, under the rules of the objective."""
     tasks = str(TASKS)
     assert run("place", tasks, "--placer", "heft", "--devices", "3", "-o", "p.json").status == 0
-    command = ("simulate", tasks, "p.json", "--devices", "3", "--preset", "doppler")
+    command = ("simulate", tasks, "p.json", "--devices", "3")
+    command += ("--objective", "makespan:preset=doppler")
     assert run(*command, "-o", "r.html").status == 0
     document = json.loads(run(*command, "--json").out)
     (problem,) = read(Path("r.html"))["problems"]

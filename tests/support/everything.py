@@ -38,7 +38,10 @@ OF_TASKS = [
         f"simulate tasks.json schedule.json --objective makespan:network={network}"
         for network in ("free", "sender", "link", "port", "shared")
     ),
-    *(f"simulate tasks.json schedule.json --preset {name}" for name in ("placeto", "doppler")),
+    *(
+        f"simulate tasks.json schedule.json --objective makespan:preset={name}"
+        for name in ("placeto", "doppler")
+    ),
 ]
 OTHERS = [
     "compare graph.json --placers metis,pilot --budget 0.05",

@@ -185,9 +185,11 @@ def climb(
         meter.note(reached_value)
         return best.answer(reached)
 
-    stuck = 0
+    stuck, bound = 0, objective.bound(problem)
     with handing_on(answer):
-        while size := meter.chunk(BATCH):
+        while (bound is None or objective.better(bound, best.value)) and (
+            size := meter.chunk(BATCH)
+        ):
             neighbours = _neighbours(problem, current, rng)[:size]
             values = objective.evaluate(problem, neighbours)
             meter.spend(size)
