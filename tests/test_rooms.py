@@ -27,6 +27,7 @@ def room(tmp_path, monkeypatch):
     """Write a file of the only room, which is called attic."""
     monkeypatch.setattr(streamplace, "__path__", [*streamplace.__path__, str(tmp_path)])
     monkeypatch.setattr(rooms, "ROOMS", ("attic",))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def write(name, text=""):
         path = tmp_path / "attic" / name
