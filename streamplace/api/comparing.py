@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Any
 from streamplace.api.placing import resumable
 from streamplace.errors import SettingError
 from streamplace.model.defaults import COMPARED, REFERENCE
-from streamplace.settings.convert import (
-    BudgetLike,
-    ClusterLike,
-    ConstraintsLike,
-    Count,
-    FilePath,
-    PlacerNames,
-    Texts,
-    is_path,
-    path_of,
-)
+from streamplace.model.paths import FilePath, is_path, path_of
+from streamplace.settings.convert import BudgetLike, Count, PlacerNames, Texts
 from streamplace.settings.option import KEYS, PICTURES, argument, option, output
 from streamplace.settings.shared import (
     JOBS,
@@ -38,6 +29,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.scan import Scan
     from streamplace.io.datasets import DataSet, Reader
+    from streamplace.io.given import ClusterLike, ConstraintsLike
     from streamplace.model.problem import Problem
     from streamplace.model.units import Quantity
 

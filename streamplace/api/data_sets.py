@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Any
 from streamplace.errors import SettingError
 from streamplace.model.defaults import BANDWIDTH, SPEED
 from streamplace.model.message_text import counted, quoted
-from streamplace.settings.convert import (
-    ClusterFile,
-    ClusterLike,
-    Count,
-    FilePath,
-    Whole,
-    is_path,
-    path_of,
-    wrong,
-)
+from streamplace.model.paths import FilePath, is_path, path_of, wrong
+from streamplace.settings.convert import ClusterFile, Count, Whole
 from streamplace.settings.option import (
     GRAPHS,
     HOW_LONG,
@@ -35,11 +27,11 @@ from streamplace.settings.shared import JOBS, SEED, SPLIT
 from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
-    from streamplace.api.arguments import GraphLike
     from streamplace.display.report import Report
     from streamplace.evaluate.graph_statistics import GraphStatistics
     from streamplace.families.dataset import Recipe
     from streamplace.io.datasets import DataSet, Reader
+    from streamplace.io.given import ClusterLike, GraphLike
     from streamplace.io.lines import Line
     from streamplace.io.problems import Draft
     from streamplace.model.graph import StreamGraph
@@ -365,7 +357,7 @@ def problems_of(
     seed: int = 0,
 ) -> Iterator[Problem]:
     """Problems of a split; the reader's cluster and constraints are for those without any."""
-    from streamplace.api.arguments import problem_of
+    from streamplace.io.given import problem_of
     from streamplace.io.lines import Line
 
     for item in _drawn(data, split, limit, seed):
@@ -394,8 +386,8 @@ def _drawn(
 
 def _items(data: GraphsLike, split: str | None) -> Iterator[StreamGraph | Problem | Path]:
     """Graphs and problems of a split, and paths of files with more of them."""
-    from streamplace.api.arguments import converted
     from streamplace.io.datasets import split_of
+    from streamplace.io.given import converted
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 

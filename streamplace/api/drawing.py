@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
-from streamplace.settings.convert import ClusterLike, FilePath, Objective, is_path, wrong
+from streamplace.model.paths import FilePath, is_path, wrong
+from streamplace.settings.convert import Objective
 from streamplace.settings.option import argument, output
 from streamplace.settings.shared import DeviceOptions, ObjectiveOptions
 from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
-    from streamplace.api.arguments import GraphLike, PlacementLike
     from streamplace.drawing.graphs import Drawing
+    from streamplace.io.given import ClusterLike, GraphLike, PlacementLike
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
     from streamplace.model.units import Quantity
@@ -52,8 +53,9 @@ class Draw(ObjectiveOptions, DeviceOptions, Verb):
 
     def draw(self) -> Drawing:
         """Draw the placements, or the graph alone."""
-        from streamplace.api.arguments import graph_of, objective_of, problem_of
+        from streamplace.api.arguments import objective_of
         from streamplace.drawing.graphs import draw_graph, draw_placements
+        from streamplace.io.given import graph_of, problem_of
 
         machines = self.machines()
         if named := _by_name(self.placements):
@@ -134,7 +136,7 @@ def _by_name(
     placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike],
 ) -> dict[str, PlacementLike]:
     """Placements by their titles."""
-    from streamplace.api.arguments import PandasSeries
+    from streamplace.io.given import PandasSeries
     from streamplace.model.placement import Placement
     from streamplace.placers.result import Result
 

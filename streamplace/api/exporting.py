@@ -10,23 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
-from streamplace.settings.convert import (
-    ClusterFile,
-    ClusterLike,
-    ConstraintsLike,
-    Count,
-    FilePath,
-    cluster_of,
-    wrong,
-)
+from streamplace.model.paths import FilePath, wrong
+from streamplace.settings.convert import ClusterFile, Count
 from streamplace.settings.option import SUFFIXES, WHERE, argument, names_in, option, output
 from streamplace.settings.shared import ConstraintOptions
 from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
-    from streamplace.api.arguments import GraphLike, PlacementLike
     from streamplace.engines.deployment import Deployment
     from streamplace.engines.registry import Export as ExportFormat
+    from streamplace.io.given import ClusterLike, ConstraintsLike, GraphLike, PlacementLike
 
 LOG = logging.getLogger(__name__)
 
@@ -106,10 +99,10 @@ class Export(ConstraintOptions, Verb):
         Its cluster is its own, that of the request, or the devices that the placement names.
         Errors of a placement that was read name its file.
         """
-        from streamplace.api.arguments import given_graph, given_placement, problem_of
         from streamplace.engines.deployment import Deployment
         from streamplace.engines.reading import assignment_of, implied_cluster, read_problem_for
         from streamplace.io.files import located, read_bytes, spot
+        from streamplace.io.given import cluster_of, given_graph, given_placement, problem_of
         from streamplace.model.problem import Problem
 
         assigned, graph = given_placement(self.placement), self.graph

@@ -4,23 +4,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from streamplace.api.arguments import (
+from streamplace.api.arguments import placed_problem
+from streamplace.io.datasets import DataSet
+from streamplace.io.given import (
     GraphLike,
     PlacementLike,
     given_graph,
     graph_of,
-    placed_problem,
     problem_of,
 )
-from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import only
 from streamplace.model.expansion import Expansion
 from streamplace.model.expansion import expand as expanded
 from streamplace.model.graph import StreamGraph
+from streamplace.model.paths import FilePath, wrong
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.model.what_if import changed_graph, changed_problem
-from streamplace.settings.convert import FilePath, wrong
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.model.paths import FilePath, path_of
 from streamplace.settings.convert import (
     BudgetLike,
-    ClusterLike,
-    ConstraintsLike,
     Count,
-    FilePath,
     Moved,
     Objective,
     PlacementFile,
@@ -24,7 +22,6 @@ from streamplace.settings.convert import (
     Relocation,
     Seconds,
     Whole,
-    path_of,
 )
 from streamplace.settings.option import PLACEMENT, argument, file_key, option, output
 from streamplace.settings.shared import (
@@ -41,7 +38,7 @@ from streamplace.settings.shared import (
 from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
-    from streamplace.api.arguments import GraphLike
+    from streamplace.io.given import ClusterLike, ConstraintsLike, GraphLike
     from streamplace.model.units import Quantity
     from streamplace.placers.request import PlacementRequest
     from streamplace.placers.result import Result

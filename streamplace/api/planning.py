@@ -15,12 +15,11 @@ from pydantic import BeforeValidator
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLAN_SECONDS
+from streamplace.model.paths import FilePath
 from streamplace.settings.convert import (
     BudgetLike,
     ClusterFile,
-    ClusterLike,
     Count,
-    FilePath,
     SearchBudget,
     Seconds,
     Share,
@@ -33,11 +32,11 @@ from streamplace.settings.shared import ChangeOptions, MeasuredGraphOptions, Sea
 from streamplace.settings.verb import SILENT, Progress, Verb
 
 if TYPE_CHECKING:
-    from streamplace.api.arguments import GraphLike
     from streamplace.control.policy import MakePolicy
     from streamplace.control.problem import MoveTerms
     from streamplace.control.schedule import PlanSchedule
     from streamplace.evaluate.plans import Planner
+    from streamplace.io.given import ClusterLike, GraphLike
     from streamplace.model.graph import StreamGraph
     from streamplace.model.units import Quantity
     from streamplace.planning.offers import Catalogue, Offer
@@ -201,7 +200,8 @@ class Plan(ChangeOptions, SearchOptions, MeasuredGraphOptions, Verb, validate_de
 
     def run(self, progress: Progress = SILENT) -> PlanResult | PlanCurve | PlanSchedule:
         """Plan for a schedule, for several rates, or for one."""
-        from streamplace.api.arguments import check_profile, planned_graph
+        from streamplace.api.arguments import check_profile
+        from streamplace.io.given import planned_graph
         from streamplace.model.message_text import grouped_notes
         from streamplace.model.profile_trust import cpu_origins
         from streamplace.model.what_if import changed_graph
@@ -226,7 +226,8 @@ class Plan(ChangeOptions, SearchOptions, MeasuredGraphOptions, Verb, validate_de
 
     def read(self) -> StreamGraph:
         """Read the graph; one that contradicts its measurement is refused, unless it is trusted."""
-        from streamplace.api.arguments import check_profile, planned_graph
+        from streamplace.api.arguments import check_profile
+        from streamplace.io.given import planned_graph
 
         graph = planned_graph(self.graph)
         check_profile(graph, SILENT, trusts=self.trust_profile)

@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
+from streamplace.model.paths import is_path, path_of
 from streamplace.settings.convert import (
-    ClusterLike,
-    ConstraintsLike,
     Moved,
     Objective,
     PlacementFile,
     Positive,
     Relocation,
     Seconds,
-    is_path,
-    path_of,
 )
 from streamplace.settings.option import (
     EXPLANATION,
@@ -45,9 +42,9 @@ if TYPE_CHECKING:
     from streamsim.engine import GivenSettings
     from streamsim.engine.settings import Policy, Randomness
 
-    from streamplace.api.arguments import GraphLike, PlacementLike
     from streamplace.display.report import Report
     from streamplace.evaluate.queues import QueueRun
+    from streamplace.io.given import ClusterLike, ConstraintsLike, GraphLike, PlacementLike
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
     from streamplace.model.units import Quantity
@@ -350,7 +347,8 @@ def simulate(
     >>> simulate(graph, {"a": "d0", "b": "d0"}).verdict
     "62.5 % of the sources' rate; the CPU of d0 is the limit"
     """
-    from streamplace.api.arguments import placed_problem, problem_of
+    from streamplace.api.arguments import placed_problem
+    from streamplace.io.given import problem_of
 
     request = Simulate.of(locals())
     problem = problem_of(graph, request.cluster, request.constraints, request.rate)
@@ -412,8 +410,9 @@ def simulate_queues(
     >>> run.valid, round(run.relative_throughput, 2)
     (True, 0.62)
     """
-    from streamplace.api.arguments import placed_problem, problem_of
+    from streamplace.api.arguments import placed_problem
     from streamplace.evaluate.queues import run_queues
+    from streamplace.io.given import problem_of
 
     request = Simulate.of({"engine": True, **locals()})
     problem = problem_of(graph, request.cluster, request.constraints, request.rate)

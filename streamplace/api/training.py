@@ -13,15 +13,8 @@ from pydantic import BeforeValidator
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PRESET
 from streamplace.model.message_text import counted
-from streamplace.settings.convert import (
-    ClusterLike,
-    FilePath,
-    Whole,
-    in_tuple,
-    is_path,
-    path_of,
-    wrong,
-)
+from streamplace.model.paths import FilePath, is_path, path_of, wrong
+from streamplace.settings.convert import Whole, in_tuple
 from streamplace.settings.option import HOW_LONG, KEYS, OUTPUT, WHERE, argument, option
 from streamplace.settings.shared import DataSetOptions, DeviceOptions, RateOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
@@ -31,6 +24,7 @@ if TYPE_CHECKING:
     from streamplace.display.report import Report
     from streamplace.evaluate.training_answers import Answers
     from streamplace.io.datasets import Reader
+    from streamplace.io.given import ClusterLike
     from streamplace.learn.history import Watcher
     from streamplace.learn.reward import Measure
     from streamplace.learn.trained import Trained

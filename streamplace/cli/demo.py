@@ -116,8 +116,8 @@ def command(as_json: bool, output: Path) -> None:
 
 def _problem() -> "Problem":
     """Source, three branches of three operators and sink, on five equal devices."""
-    from streamplace.api.arguments import problem_of
     from streamplace.families.registry import FAMILIES
+    from streamplace.io.given import problem_of
 
     family = FAMILIES["branched"]
     parameters = family.parameters(branches=3, depth=3, devices=3, copies=1)

@@ -4,17 +4,16 @@ Libraries are imported where a value is converted, since the help needs none.
 """
 
 import sys
-from collections.abc import Mapping
-from numbers import Integral, Real
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
+from numbers import Real
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Interval
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted
+from streamplace.model.paths import path_of, wrong
 
 if TYPE_CHECKING:
     from streamplace.model.cluster import Cluster as Cluster
@@ -27,75 +26,17 @@ if TYPE_CHECKING:
 else:  # not imported for the help; what converts a value checks its type
     Budget = Cluster = Constraints = Objective = Placement = Placer = Relocation = Any
 
-FilePath = str | PathLike[str]
-ClusterLike = Cluster | int | Mapping[str, Any] | FilePath
-"""A cluster, a number of equal devices, the tables of a cluster file, or its path."""
-ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
-"""Constraints, the tables of a constraints file, or its path."""
 BudgetLike = Budget | float | str
 """A budget, seconds, or a text such as ``"50 ms"``."""
 
 
-def cluster_of(cluster: ClusterLike | None) -> "Cluster | None":
-    """Convert a description to a cluster; None for None.
+def _given(name: str) -> BeforeValidator:
+    """Conversion by a function of `streamplace.io.given`, which is loaded when there is a value."""
 
-    >>> cluster_of({"devices": [{"name": "a"}, {"name": "gpu", "count": 2}]}).devices.name
-    ('a', 'gpu0', 'gpu1')
-    """
-    if cluster is None:
-        return None
-    from streamplace.io.clusters import cluster_from_tables, read_cluster
-    from streamplace.io.files import located
-    from streamplace.io.parsing import parse_tables
-    from streamplace.model.cluster import Cluster
+    def converted(value: Any) -> Any:
+        return value if value is None else resolve_name(f"streamplace.io.given:{name}")(value)
 
-    if isinstance(cluster, Cluster):
-        return cluster
-    if isinstance(cluster, Integral) and not isinstance(cluster, bool):
-        return Cluster.uniform(int(cluster))
-    if isinstance(cluster, Mapping):
-        tables = parse_tables("cluster", dict(cluster), "cluster")
-        with located("cluster"):
-            return cluster_from_tables(tables)
-    if is_path(cluster):
-        return read_cluster(Path(cluster))
-    raise wrong(
-        "cluster", cluster,
-        "a Cluster, a number of equal devices, the tables of a cluster file, or its path",
-    )  # fmt: skip
-
-
-def constraints_of(constraints: ConstraintsLike | None) -> "Constraints | None":
-    """Convert a description to constraints; None for None."""
-    if constraints is None:
-        return None
-    from streamplace.io.constraints import read_constraints
-    from streamplace.io.parsing import parse_tables
-    from streamplace.model.constraints import Constraints
-
-    if isinstance(constraints, Constraints):
-        return constraints
-    if isinstance(constraints, Mapping):
-        tables = {
-            name: _plain_groups(table) if name in ("colocate", "exlocate", "allowed") else table
-            for name, table in constraints.items()
-        }
-        return Constraints(**parse_tables("constraints", tables, "constraints"))
-    if is_path(constraints):
-        return read_constraints(Path(constraints))
-    raise wrong(
-        "constraints", constraints,
-        "Constraints, a mapping with pin, colocate, exlocate or allowed, or the path of a file",
-    )  # fmt: skip
-
-
-def _plain_groups(table: Any) -> Any:
-    """Convert sets and tuples of names to lists, as in a file."""
-    if isinstance(table, Mapping):
-        return {name: _plain_groups(group) for name, group in table.items()}
-    if isinstance(table, set | frozenset):
-        return sorted(table, key=str)
-    return [_plain_groups(group) for group in table] if isinstance(table, list | tuple) else table
+    return BeforeValidator(converted)
 
 
 def budget_of(budget: BudgetLike | None) -> "Budget | None":
@@ -143,23 +84,6 @@ def _placer(placer: "str | Placer") -> "str | Placer":
     elif not isinstance(placer, Placer):
         raise wrong("placer", placer, "a name, as in 'metis:k=3', or a Placer")
     return placer
-
-
-def path_of(argument: str, path: object) -> Path:
-    """Path of a file or folder."""
-    if is_path(path):
-        return Path(path)
-    raise wrong(argument, path, "a path")
-
-
-def is_path(value: object) -> TypeGuard[FilePath]:
-    """Whether a value is a path."""
-    return isinstance(value, str | PathLike)
-
-
-def wrong(argument: str, value: object, wanted: str) -> SettingError:
-    """Build the error for an argument of a wrong type."""
-    return SettingError(f"{argument} is {quoted(value)}; it must be {wanted}")
 
 
 def share_of(value: Any) -> float:
@@ -231,7 +155,7 @@ ObjectiveName = Annotated[str | Objective, BeforeValidator(checked_objective)]
 PlacerName = Annotated[str | Placer, BeforeValidator(_placer)]
 PlacerNames = Annotated[Texts, AfterValidator(_placers)]
 SearchBudget = Annotated[Budget | None, BeforeValidator(budget_of)]
-ClusterFile = Annotated[Cluster | None, BeforeValidator(cluster_of)]
-ConstraintsFile = Annotated[Constraints | None, BeforeValidator(constraints_of)]
+ClusterFile = Annotated[Cluster | None, _given("cluster_of")]
+ConstraintsFile = Annotated[Constraints | None, _given("constraints_of")]
 PlacementFile = Annotated[Placement, BeforeValidator(_placement)]
 Moved = Annotated[Relocation | None, BeforeValidator(checked_relocation)]

@@ -1,0 +1,249 @@
+"""What users give in Python: objects, paths of files, and texts, numbers and tables for them."""
+
+from collections.abc import Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
+
+from streamplace.errors import SettingError
+from streamplace.io.files import located
+from streamplace.io.graphs import documents, graph_from_dict, only, read_graph
+from streamplace.io.parsing import parse_tables
+from streamplace.io.placements import order_given
+from streamplace.io.problems import read_problem, usual_cluster
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
+from streamplace.model.graph import StreamGraph
+from streamplace.model.message_text import quoted
+from streamplace.model.paths import FilePath, is_path, wrong
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.units import Quantity, tuple_rate
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class NetworkxGraph(Protocol):
+    """A graph of networkx, which is not imported for other graphs."""
+
+    nodes: Any
+    edges: Any
+
+    def is_directed(self) -> bool:
+        """Whether its edges have a direction."""
+        ...
+
+
+@runtime_checkable
+class PandasSeries(Protocol):
+    """A column of pandas, which is not imported for other placements."""
+
+    index: Any
+    dtype: Any
+
+    def to_dict(self) -> dict[Any, Any]:
+        """Values by index."""
+        ...
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """A result with a placement."""
+
+    @property
+    def placement(self) -> Placement:
+        """The placement."""
+        ...
+
+
+ClusterLike = Cluster | int | Mapping[str, Any] | FilePath
+"""A cluster, a number of equal devices, the tables of a cluster file, or its path."""
+ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
+"""Constraints, the tables of a constraints file, or its path."""
+GraphLike = StreamGraph | Problem | NetworkxGraph | Mapping[str, Any] | FilePath
+"""A graph, a problem, a networkx graph, the tables of a graph file, or the path of a file."""
+PlacementLike = Placement | Placed | Mapping[str, Any] | PandasSeries | FilePath
+"""A placement, a result, operator → device as a mapping or a pandas Series, output of
+``place --json``, or a path of a file."""
+
+
+def cluster_of(cluster: ClusterLike | None) -> Cluster | None:
+    """Convert a description to a cluster; None for None.
+
+    >>> cluster_of({"devices": [{"name": "a"}, {"name": "gpu", "count": 2}]}).devices.name
+    ('a', 'gpu0', 'gpu1')
+    """
+    if cluster is None:
+        return None
+    from streamplace.io.clusters import cluster_from_tables, read_cluster
+
+    if isinstance(cluster, Cluster):
+        return cluster
+    if isinstance(cluster, Integral) and not isinstance(cluster, bool):
+        return Cluster.uniform(int(cluster))
+    if isinstance(cluster, Mapping):
+        tables = parse_tables("cluster", dict(cluster), "cluster")
+        with located("cluster"):
+            return cluster_from_tables(tables)
+    if is_path(cluster):
+        return read_cluster(Path(cluster))
+    raise wrong(
+        "cluster", cluster,
+        "a Cluster, a number of equal devices, the tables of a cluster file, or its path",
+    )  # fmt: skip
+
+
+def constraints_of(constraints: ConstraintsLike | None) -> Constraints | None:
+    """Convert a description to constraints; None for None."""
+    if constraints is None:
+        return None
+    from streamplace.io.constraints import read_constraints
+
+    if isinstance(constraints, Constraints):
+        return constraints
+    if isinstance(constraints, Mapping):
+        tables = {
+            name: _plain_groups(table) if name in ("colocate", "exlocate", "allowed") else table
+            for name, table in constraints.items()
+        }
+        return Constraints(**parse_tables("constraints", tables, "constraints"))
+    if is_path(constraints):
+        return read_constraints(Path(constraints))
+    raise wrong(
+        "constraints", constraints,
+        "Constraints, a mapping with pin, colocate, exlocate or allowed, or the path of a file",
+    )  # fmt: skip
+
+
+def _plain_groups(table: Any) -> Any:
+    """Convert sets and tuples of names to lists, as in a file."""
+    if isinstance(table, Mapping):
+        return {name: _plain_groups(group) for name, group in table.items()}
+    if isinstance(table, set | frozenset):
+        return sorted(table, key=str)
+    return [_plain_groups(group) for group in table] if isinstance(table, list | tuple) else table
+
+
+def given_graph(graph: GraphLike) -> StreamGraph | Problem | Path:
+    """Graph, problem, or path of a file with one."""
+    source = converted(graph)
+    if isinstance(source, StreamGraph | Problem):
+        return source
+    if is_path(source):
+        return Path(source)
+    raise wrong(
+        "graph", source,
+        "a StreamGraph, a Problem, a directed networkx graph, a dictionary with operators and "
+        "streams, or the path of a file",
+    )  # fmt: skip
+
+
+def problem_of(
+    graph: GraphLike,
+    cluster: ClusterLike | None = None,
+    constraints: ConstraintsLike | None = None,
+    rate: Quantity | None = None,
+) -> Problem:
+    """Problem of a graph; a problem is returned itself, at this rate if there is one."""
+    devices, rules = cluster_of(cluster), constraints_of(constraints)
+    source = given_graph(graph)
+    if isinstance(source, Path):
+        problem = read_problem(source, devices, rules)
+    elif isinstance(source, StreamGraph):
+        problem = Problem(source, devices or usual_cluster(), rules)
+    elif devices is None and rules is None:
+        problem = source
+    else:
+        raise SettingError("a problem brings its cluster and its constraints along; drop yours")
+    return problem if rate is None else problem.at_rate(tuple_rate(rate))
+
+
+def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
+    """Graph itself, of a problem, or of a file."""
+    source = given_graph(graph)
+    if isinstance(source, Path):
+        source = read_graph(source)
+    chosen = source.graph if isinstance(source, Problem) else source
+    return chosen if rate is None else chosen.at_rate(tuple_rate(rate))
+
+
+def planned_graph(graph: GraphLike) -> StreamGraph:
+    """Graph itself, of a problem, or of a file.
+
+    Raises SettingError for constraints or costs of a problem: the cheapest plan of its graph alone
+    is not that of the problem. Its cluster does not matter, because a plan has machines of its own.
+    """
+    source, parts = given_graph(graph), set[str]()
+    if isinstance(source, Problem):
+        parts |= {"constraints"} if source.constraints != Constraints() else set()
+        parts |= {"seconds"} if source.seconds is not None else set()
+    elif isinstance(source, Path):
+        document = only(documents(source), source, "graph")
+        source, parts = document.graph(), set(document.parts)
+    if unused := [part for part in ("constraints", "seconds") if part in parts]:
+        raise SettingError(
+            f"a plan cannot use the {' and '.join(unused)} of a problem; give its graph alone"
+        )
+    return graph_of(source)
+
+
+def converted(graph: T) -> T | StreamGraph:
+    """Convert a networkx graph or a dictionary to a `StreamGraph`; return anything else as it is.
+
+    >>> converted({"operators": [{"name": "a", "rate": 5}], "streams": []})
+    <StreamGraph graph: 1 operator, 0 streams, 5 /s>
+    """
+    if isinstance(graph, Problem | StreamGraph | str):  # the rest takes longer than HEFT
+        return graph
+    if isinstance(graph, Mapping) and not isinstance(graph, Placement):
+        return graph_from_dict(parse_tables("graph", dict(graph), "graph"))
+    if isinstance(graph, NetworkxGraph):
+        from streamplace.io.networkx import from_networkx
+
+        return from_networkx(cast("DiGraph[Any]", graph))
+    return graph
+
+
+def given_placement(placement: PlacementLike) -> Mapping[str, str] | Path:
+    """Operator or subtask → device, a `Placement` if there is an order; or the path of a file."""
+    if isinstance(placement, Placement):
+        return placement
+    if is_path(placement):
+        return Path(placement)
+    if isinstance(placement, Placed):
+        return placement.placement
+    if isinstance(placement, PandasSeries):
+        return _assignment(placement.to_dict())
+    if isinstance(placement, Mapping):
+        assignment = _assignment(placement)
+        if assignment is placement:
+            return assignment
+        devices = sorted(set(assignment.values()))
+        return Placement.of(tuple(assignment), devices, assignment, *_order(placement))
+    raise wrong(
+        "placement", placement,
+        "a Placement, a Result, a mapping or Series of operators to devices, or the path of a file",
+    )  # fmt: skip
+
+
+def _assignment(placement: Mapping[str, Any]) -> Mapping[str, str]:
+    """Operator → device, from a mapping or from the ``assignment`` of a document."""
+    inner = placement.get("assignment")
+    assignment = inner if isinstance(inner, Mapping) else placement
+    for operator, device in assignment.items():
+        if not isinstance(operator, str) or not isinstance(device, str):
+            pair = f"{quoted(operator)}: {quoted(device)}"
+            raise SettingError(
+                f"placement has {pair}; it must map names of operators to names of devices"
+            )
+    return assignment
+
+
+def _order(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
+    """Priorities of a document of a placement, and their discipline."""
+    order = {key: document[key] for key in ("priority", "queue") if key in document}
+    return order_given(parse_tables("placement", {**order, "assignment": {}}, "placement"))
