@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from improving_episodes import (
     check_episodes_side_by_side,
+    check_steps_learned_from_apart,
     check_tensors_are_where_the_parameters_are,
     seen,
 )
@@ -187,6 +188,11 @@ def finish_on(place, v, a):
         if w == v
     ]
     return float(max(arrivals, default=0.0) + literal.seconds(PAPER)[v, a])
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_steps_are_learned_from_in_parts(config, monkeypatch):
+    check_steps_learned_from_apart(policy_of(config), PAPER, monkeypatch)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

@@ -111,8 +111,8 @@ class GiphEpisodes(Episodes):
     """Episodes of GiPH."""
 
     def __init__(self, policy: GiphPolicy, batch: TaskBatch, place: Tensor) -> None:
-        super().__init__(batch, place)
-        self._policy, config = policy, policy.config
+        super().__init__(policy, batch, place)
+        config = policy.config
         self._pairs, self._features = config.pairs, config.n_own_features
         self._everywhere = torch.arange(batch.d, device=place.device).expand_as(batch.work)
         self._criticality = first_criticality(batch)  # [S]
@@ -122,8 +122,8 @@ class GiphEpisodes(Episodes):
         self._last = torch.full_like(batch.first, -1)  # [G] unit that was moved last
         self._moves = self._everywhere  # [T, K] devices to which nodes move their tasks
 
-    def scores(self) -> tuple[Tensor, Tensor]:
-        """Scores of all nodes [G, N · K], and which are open."""
+    def look(self) -> tuple[tuple[NodeGraph], Tensor]:
+        """The gpNet, and open nodes [G, N · K]."""
         batch, here = self.batch, self.place[:, None]
         times, legal = batch.simulate(self.place), batch.legal(self.place)
         arrival = batch.arrival(times, self.place)
@@ -132,7 +132,7 @@ class GiphEpisodes(Episodes):
             self._moves = finish.argmin(1, keepdim=True)
         device = self._everywhere if self._pairs else here  # [T, K]
         self._criticality = followed(batch, times, self._criticality)
-        scores = self._policy(self._graph(device, times, arrival))
+        graph = self._graph(device, times, arrival)
 
         stays = device == here if self._pairs else torch.zeros_like(here, dtype=torch.bool)
         again = (batch.unit == self._last[batch.episode])[:, None]
@@ -140,7 +140,7 @@ class GiphEpisodes(Episodes):
         possible = legal.gather(1, device).view(len(batch.first), -1)
         is_open = possible & ~((stays | again) & early).view(possible.shape)
         is_open = torch.where(is_open.any(1, keepdim=True), is_open, possible)
-        return scores.view(possible.shape), is_open
+        return (graph,), is_open
 
     def act(self, action: Tensor) -> None:
         """Move the tasks of nodes [G], and with them their units."""

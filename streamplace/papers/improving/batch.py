@@ -4,7 +4,7 @@ Shapes: G episodes, each of a problem with at most N tasks and D devices, the ot
 T = G · N tasks, of which task v of episode g is row g · N + v; S streams in all.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -77,11 +77,9 @@ class TaskBatch:
         numbered = [*zip(first, every, strict=True)]
         source = np.concatenate([f + tasks.source for f, tasks in numbered])
         target = np.concatenate([f + tasks.target for f, tasks in numbered])
-        level = side_by_side([one.operators["level"] for one in passes]).ravel()
         self.source, self.target = tensor(source), tensor(target)  # [S] tasks
-        self.level = tensor(level)  # [T] most streams on a path to a task
-        self.along = _sweep(level, target, tensor)
-        self.against = _sweep(-level, source, tensor)
+        self.level = rows(one.operators["level"] for one in passes)  # [T] most streams to a task
+        self.along, self.against = self.sweeps(1)
 
         heads = [tasks.members[tasks.member_start[:-1]] for tasks in every]  # first of each unit
         units = [*zip(first, every, heads, strict=True)]
@@ -96,6 +94,14 @@ class TaskBatch:
         )
         most = (t.room if len(t.room) else np.full(t.n_devices, np.inf) for t in every)
         self._room = padded(most) * (1 + SLACK)  # [G, D] bytes
+
+    def sweeps(self, copies: int) -> tuple[Sweep, Sweep]:
+        """Order of messages along the streams of copies of all graphs, and against them."""
+        level = self.level.cpu().numpy()
+        first = len(level) * np.arange(copies)[:, None]
+        source, target = ((first + v.cpu().numpy()).ravel() for v in (self.source, self.target))
+        levels, device = np.tile(level, copies), self.level.device
+        return _sweep(levels, target, device), _sweep(-levels, source, device)
 
     def simulate(self, place: Tensor) -> PassTimes:
         """One pass of each problem under placements [T], by the core, on the CPU."""
@@ -137,20 +143,16 @@ class TaskBatch:
         return self.allowed & (here.bool() | (fits & (rivals == 0)))[self.unit]
 
 
-def _sweep(level: Array, receiver: Array, tensor: Callable[[Array], Tensor]) -> Sweep:
+def _sweep(level: Array, receiver: Array, device: torch.device) -> Sweep:
     """Order of streams to receivers [S], by the levels of all tasks [T]."""
     tasks = np.unique(receiver)
     tasks = tasks[level[tasks].argsort(kind="stable")]
     counts, sizes = (np.unique(level[v], return_counts=True)[1] for v in (tasks, receiver))
     shift = np.zeros(len(level), np.int64)
     shift[tasks] = np.arange(len(tasks)) - (counts.cumsum() - counts).repeat(counts) - tasks
-    return Sweep(
-        stream=tensor(level[receiver].argsort(kind="stable")),
-        sizes=sizes.tolist(),
-        receiver=tensor(tasks),
-        counts=counts.tolist(),
-        shift=tensor(shift[receiver]),
-    )
+    columns = (level[receiver].argsort(kind="stable"), tasks, shift[receiver])
+    stream, receivers, shifts = (torch.from_numpy(column).to(device) for column in columns)
+    return Sweep(stream, sizes.tolist(), receivers, counts.tolist(), shifts)
 
 
 def side_by_side(arrays: Sequence[Array]) -> Array:

@@ -5,7 +5,7 @@ of C edges each. Features come first, so that maps multiply matrices and columns
 do: BLAS is slow where a matrix has many rows and few columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -33,6 +33,21 @@ class NodeGraph(NamedTuple):
         """The graph with its edges turned round."""
         return self._replace(
             source=self.target, target=self.source, sweep=self.back, back=self.sweep
+        )
+
+    @staticmethod
+    def joined(graphs: "Sequence[NodeGraph]", along: Sweep, against: Sweep) -> "NodeGraph":
+        """Graphs of the same tasks side by side, with the sweeps of so many copies."""
+        size = graphs[0].nodes.shape[1]
+        return NodeGraph(
+            k=graphs[0].k,
+            nodes=torch.cat([graph.nodes for graph in graphs], 1),
+            edges=torch.cat([graph.edges for graph in graphs], 1),
+            source=torch.cat([graph.source + i * size for i, graph in enumerate(graphs)]),
+            target=torch.cat([graph.target + i * size for i, graph in enumerate(graphs)]),
+            exists=torch.cat([graph.exists for graph in graphs]),
+            sweep=along,
+            back=against,
         )
 
     def levels(self) -> Iterator[tuple[Tensor, ...]]:

@@ -14,8 +14,6 @@ the last visit the tour begins again, and all operators count as not yet visited
 Shapes: as in `streamplace.papers.improving.batch`, and one node of each operator.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -57,15 +55,17 @@ class PlacetoPolicy(ImprovingPolicy):
         self.out = ColumnLinear(HIDDEN, config.devices)
         self.apply(begin)
 
-    def forward(self, graph: NodeGraph, v: Tensor, groups: Sequence[Tensor]) -> Tensor:
-        """Scores of devices [G, D] for operators v [G].
+    def forward(self, graph: NodeGraph, groups: Tensor) -> Tensor:
+        """Scores of devices [G, D] for one operator of every episode.
 
-        The groups [G, N] are the operators upstream of v, downstream of it, and all others.
+        The groups [4, G, N] are the operator, those upstream and downstream of it, and all others.
         """
         e = torch.cat([self.along(graph), self.against(graph.reversed())])
+        e = e.view(-1, *groups.shape[1:])  # [10, G, N]
         pools = (self.upstream, self.downstream, self.beside)
-        pooled = [pool(e, group) for pool, group in zip(pools, groups, strict=True)]
-        return self.out(self.hidden(torch.cat([e[:, v], *pooled])).relu()).T
+        pooled = [pool(e, group) for pool, group in zip(pools, groups[1:], strict=True)]
+        parts = torch.cat([(groups[0] * e).sum(2), *pooled])
+        return self.out(self.hidden(parts).relu()).T
 
     def begin(self, batch: TaskBatch, place: Tensor) -> "PlacetoEpisodes":
         """Start an episode of each problem; legal placements are [T]."""
@@ -80,9 +80,9 @@ class Pool(nn.Module):
         self.each, self.pooled = ColumnLinear(SUMMARY, SUMMARY), ColumnLinear(SUMMARY, SUMMARY)
 
     def forward(self, e: Tensor, group: Tensor) -> Tensor:
-        """Pooled embeddings [10, G] of groups [G, N] of operators with embeddings [10, T]."""
+        """Pooled embeddings [10, G] of groups [G, N] of operators with embeddings [10, G, N]."""
         share = group / group.sum(1, keepdim=True).clamp(min=1)
-        each = self.each(e).relu().view(-1, *group.shape)
+        each = self.each(e.flatten(1)).relu().view_as(e)
         return self.pooled((share * each).sum(2)).relu()
 
 
@@ -90,8 +90,9 @@ class PlacetoEpisodes(Episodes):
     """Episodes of Placeto."""
 
     def __init__(self, policy: PlacetoPolicy, batch: TaskBatch, place: Tensor) -> None:
-        super().__init__(batch, place)
-        self._policy, config, every = policy, policy.config, batch.problems
+        super().__init__(policy, batch, place)
+        config, every = policy.config, batch.problems
+        self._devices = config.devices
         order = np.tile(np.arange(batch.n), (len(every), 1))
         for row, problem in zip(order, every, strict=True):
             check_devices(problem, config.devices)
@@ -104,9 +105,9 @@ class PlacetoEpisodes(Episodes):
         streams = none.index_add(0, source, torch.ones_like(batch.size)).clamp(min=1)
         self._bytes_out = none.index_add(0, source, batch.size) / streams  # [T] mean
 
-    def scores(self) -> tuple[Tensor, Tensor]:
-        """Scores of all devices that the model supports [G, D], and which are open."""
-        batch, devices = self.batch, self._policy.config.devices
+    def look(self) -> tuple[tuple[NodeGraph, Tensor], Tensor]:
+        """The graph with groups of operators, and open devices of those of the model [G, D]."""
+        batch = self.batch
         now = (self.steps % batch.count)[:, None]
         v = self._order.gather(1, now)  # [G, 1]
         self._v = batch.first + v[:, 0]
@@ -116,7 +117,7 @@ class PlacetoEpisodes(Episodes):
         costs = torch.stack([batch.compute, self._bytes_out, start]).float()[..., None]
         costs = scaled(costs, exists, batch.episode, len(now))[..., 0]
         bits = torch.stack([visited.flatten(), current.flatten()])
-        nodes = torch.cat([costs[:2], bits, costs[2:], one_hot(self.place, devices).T])
+        nodes = torch.cat([costs[:2], bits, costs[2:], one_hot(self.place, self._devices).T])
         source, target = batch.source[:, None], batch.target[:, None]
         graph = NodeGraph(
             k=1,
@@ -131,8 +132,9 @@ class PlacetoEpisodes(Episodes):
         above = self._upstream[self._v]
         below = self._upstream.view(len(v), -1, batch.n).take_along_dim(v[:, None], 2)[..., 0]
         beside = exists.view_as(current) & ~(above | below | current)
-        scores = self._policy(graph, self._v, (above, below, beside))
-        return scores, pad(batch.legal(self.place)[self._v], (0, devices - batch.d))
+        is_open = batch.legal(self.place)[self._v]
+        groups = torch.stack([current, above, below, beside])
+        return (graph, groups), pad(is_open, (0, self._devices - batch.d))
 
     def act(self, action: Tensor) -> None:
         """Move the current operators to devices [G]."""
