@@ -32,11 +32,22 @@ def seen(policy, problem, steps=None):
     return Seen(
         places=np.concatenate([place[None], *(step.place.numpy() for step in walk)]),
         inputs=[step.inputs for step in walk],
-        is_open=np.concatenate([step.is_open.numpy() for step in walk]),
+        is_open=np.concatenate([step.scores.detach().numpy() > -np.inf for step in walk]),
         actions=np.concatenate([step.action.numpy() for step in walk]),
         log_p=log_p[:, 0].detach().numpy(),
         entropy=entropy[:, 0].detach().numpy(),
     )
+
+
+def edges_of(graph):
+    """Nodes that every existing edge leads from and to, the number of its stream, its features."""
+    edges = graph.edges
+    k, (source, target) = edges.k, edges.sweep.ends.tolist()
+    present, features = edges.present.tolist(), graph.features.permute(1, 2, 3, 0).detach().numpy()
+    for part, e, a in np.argwhere(edges.exists.numpy()).tolist():
+        near, far = (source[e], target[e])[:: 1 - 2 * part]
+        ends = (near * k + present[near], far * k + a)[:: 1 - 2 * part]
+        yield *ends, e, features[part, e, a]
 
 
 def check_episodes_side_by_side(policy, problems):
@@ -62,19 +73,19 @@ def walked(policy, problems, places, uniform):
 
 def check_steps_learned_from_apart(policy, problem, monkeypatch):
     """Likelihoods and gradients do not depend on how many steps are learned from at once."""
-    place = random_placements(problem, 1, np.random.default_rng(0))[0]
-    run = policy.episodes([problem], [place])
-    numbers = torch.from_numpy(np.random.default_rng(1).random((7, 1)))
-    steps, found = [run.step(number) for number in numbers], []
-    for columns in (1, 3 * steps[0].inputs[0].nodes.shape[1], 10**9):
-        monkeypatch.setattr("streamplace.papers.improving.episodes.COLUMNS", columns)
+    place, found = random_placements(problem, 1, np.random.default_rng(0))[0], []
+    uniform = torch.from_numpy(np.random.default_rng(1).random((7, 1)))
+    nodes = policy.episodes([problem], [place]).step(uniform[0]).inputs[0].nodes.shape[1]
+    for few, at_once in ((0, 0), (nodes, nodes), (nodes, 3 * nodes), (nodes, 10**9)):
+        monkeypatch.setattr("streamplace.papers.improving.episodes.FEW", few)
+        monkeypatch.setattr("streamplace.papers.improving.episodes.AT_ONCE", at_once)
         policy.zero_grad()
-        log_p, entropy = policy.likelihood(run.batch, steps)
+        _, (log_p, entropy) = walked(policy, [problem], [place], uniform)
         (log_p * torch.arange(7)[:, None] + entropy).sum().backward()
         gradients = [parameter.grad.clone() for parameter in policy.parameters()]
         found.append([log_p.detach(), entropy.detach(), *gradients])
-    for some in found[:2]:
-        torch.testing.assert_close(some, found[2], atol=1e-4, rtol=1e-4)
+    for some in found[:3]:
+        torch.testing.assert_close(some, found[3], atol=1e-4, rtol=1e-4)
 
 
 def check_tensors_are_where_the_parameters_are(policy, problem):

@@ -5,14 +5,12 @@ Shapes: G episodes, A actions, T = G · N tasks as in `streamplace.papers.improv
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from streamplace.io.weights import check_features
 from streamplace.learn.config import C
@@ -27,8 +25,10 @@ from streamplace.model.problem import Problem
 from streamplace.papers.improving.batch import TaskBatch, side_by_side
 from streamplace.papers.improving.messages import NodeGraph
 
-COLUMNS = 200_000
-"""Nodes of the steps that are learned from at once; more of them do not fit in caches of CPUs."""
+FEW = 4_000
+"""Nodes of a step for which operations of torch take longer to begin than to compute."""
+AT_ONCE = 50_000
+"""Nodes of the steps of which the network then computes gradients at once."""
 
 Inputs = tuple[NodeGraph, *tuple[Tensor, ...]]
 """Inputs of a network: a graph, and tensors whose second dimension is that of episodes."""
@@ -38,7 +38,7 @@ class Step(NamedTuple):
     """One step of all episodes."""
 
     inputs: Inputs
-    is_open: Tensor  # [G, A]
+    scores: Tensor  # [G, A], -inf where not open
     action: Tensor  # [G]
     place: Tensor  # [G, N] after it
 
@@ -58,15 +58,17 @@ class Episodes(ABC):
     def act(self, action: Tensor) -> None:
         """Take an action in every episode, [G]."""
 
-    @torch.no_grad()
     def step(self, uniform: Tensor) -> Step:
         """Draw an action of every episode by its number [G] in [0, 1), and take it."""
-        inputs, is_open = self.look()
-        scores = self.policy(*inputs).view(is_open.shape)
-        action = drawn(scores.masked_fill(~is_open, -torch.inf), uniform)
+        with torch.no_grad():
+            inputs, is_open = self.look()
+        few = inputs[0].nodes.shape[1] <= FEW
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not few):
+            scores = self.policy(*inputs).view(is_open.shape).masked_fill(~is_open, -torch.inf)
+        action = drawn(scores.detach(), uniform)
         self.act(action)
         self.steps += 1
-        return Step(inputs, is_open, action, self.place.view(len(action), -1))
+        return Step(inputs, scores, action, self.place.view(len(action), -1))
 
     def move(self, task: Tensor, device: Tensor) -> None:
         """Move a task [G] of every episode to a device [G], with the tasks colocated with it."""
@@ -101,23 +103,23 @@ class ImprovingPolicy(nn.Module, ABC):
     def likelihood(self, batch: TaskBatch, steps: Sequence[Step]) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions of L steps, and entropies in nats; both are [L, G].
 
-        A part of the steps at a time. Gradients run the network again: what they need of all steps
-        would take gigabytes.
+        Steps of few nodes are scored again with gradients, many at once.
         """
-        size = max(1, COLUMNS // steps[0].inputs[0].nodes.shape[1])
-        run = partial(checkpoint, self._likelihood, use_reentrant=False, preserve_rng_state=False)
-        parts = [run(batch, steps[i : i + size]) for i in range(0, len(steps), size)]
-        log_p, entropy = (torch.cat(part) for part in zip(*parts, strict=True))
-        return log_p, entropy
-
-    def _likelihood(self, batch: TaskBatch, steps: Sequence[Step]) -> tuple[Tensor, Tensor]:
-        inputs, opens, actions, _ = zip(*steps, strict=True)
-        graphs, *columns = zip(*inputs, strict=True)
-        joined = NodeGraph.joined(graphs, *batch.sweeps(len(steps)))
-        is_open = torch.stack(opens)
-        scores = self(joined, *(torch.cat(column, 1) for column in columns)).view(is_open.shape)
-        log_p = scores.masked_fill(~is_open, -torch.inf).log_softmax(2)
+        inputs, each, actions, _ = zip(*steps, strict=True)
+        scores = torch.stack(each)
+        if not scores.requires_grad:
+            size = max(1, AT_ONCE // inputs[0][0].nodes.shape[1])
+            parts = [self._scored(batch, inputs[i : i + size]) for i in range(0, len(steps), size)]
+            scores = torch.cat(parts).view_as(scores).where(scores > -torch.inf, scores)
+        log_p = scores.log_softmax(2)
         return log_p.gather(2, torch.stack(actions)[..., None])[..., 0], entropy_of(log_p)
+
+    def _scored(self, batch: TaskBatch, inputs: Sequence[Inputs]) -> Tensor:
+        """Scores of all actions of steps side by side."""
+        graphs, *columns = zip(*inputs, strict=True)
+        joined = NodeGraph.joined(graphs, batch.sweep(len(inputs)))
+        scores: Tensor = self(joined, *(torch.cat(column, 1) for column in columns))
+        return scores.reshape(len(inputs), -1)
 
 
 @loaded
@@ -144,7 +146,7 @@ def improver_of(policy: ImprovingPolicy) -> Improver:
         for done in range(0, length, chunk):
             uniform = torch.from_numpy(rng.random((min(chunk, length - done), 1)))
             numbers = uniform.to(episodes.place.device)
-            with one_thread():
+            with one_thread(), torch.inference_mode():
                 places = [episodes.step(number).place for number in numbers]
             yield torch.cat(places).to("cpu", torch.int32).numpy()
 

@@ -83,8 +83,9 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         """Reward of the best placement that one episode meets."""
         rngs = [np.random.default_rng(number) for number in numbers]
         starts = [random_placements(p, 1, rng)[0] for p, rng in zip(problems, rngs, strict=True)]
-        walk = self._walk(problems, starts, rngs, 1)[1]
-        placements = self._placements(problems, starts, [step.place for step in walk])
+        with torch.no_grad():
+            places = [step.place for step in self._walk(problems, starts, rngs, 1)[1]]
+        placements = self._placements(problems, starts, places)
         pairs = zip(problems, placements, strict=True)
         return [float(self.reward(problem, places[0]).max()) for problem, places in pairs]
 

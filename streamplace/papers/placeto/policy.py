@@ -26,10 +26,12 @@ from streamplace.papers.improving.episodes import Episodes, ImprovingPolicy
 from streamplace.papers.improving.messages import (
     WIDTH,
     ColumnLinear,
+    Edges,
     Messages,
     NodeGraph,
     begin,
     scaled,
+    summaries,
 )
 from streamplace.papers.placeto import PlacetoConfig
 
@@ -60,7 +62,7 @@ class PlacetoPolicy(ImprovingPolicy):
 
         The groups [4, G, N] are the operator, those upstream and downstream of it, and all others.
         """
-        e = torch.cat([self.along(graph), self.against(graph.reversed())])
+        e = summaries(graph, self.along, self.against)
         e = e.view(-1, *groups.shape[1:])  # [10, G, N]
         pools = (self.upstream, self.downstream, self.beside)
         pooled = [pool(e, group) for pool, group in zip(pools, groups[1:], strict=True)]
@@ -100,6 +102,7 @@ class PlacetoEpisodes(Episodes):
         self._order = torch.from_numpy(order).to(place.device)  # [G, N] operators by turn
         self._turn = self._order.argsort(1)  # [G, N] turns by operator
         self._upstream = upstream(batch)  # [T, N]
+        self._edges = Edges.of_tasks(batch.sweep())
         self._v = batch.first  # [G] current operators
         source, none = batch.source, torch.zeros_like(batch.compute)
         streams = none.index_add(0, source, torch.ones_like(batch.size)).clamp(min=1)
@@ -118,17 +121,7 @@ class PlacetoEpisodes(Episodes):
         costs = scaled(costs, exists, batch.episode, len(now))[..., 0]
         bits = torch.stack([visited.flatten(), current.flatten()])
         nodes = torch.cat([costs[:2], bits, costs[2:], one_hot(self.place, self._devices).T])
-        source, target = batch.source[:, None], batch.target[:, None]
-        graph = NodeGraph(
-            k=1,
-            nodes=nodes,
-            edges=nodes.new_zeros(0, *source.shape),
-            source=source,
-            target=target,
-            exists=torch.ones_like(source, dtype=torch.bool),
-            sweep=batch.along,
-            back=batch.against,
-        )
+        graph = NodeGraph(nodes, nodes.new_zeros(0, 1, len(batch.source), 1), self._edges)
         above = self._upstream[self._v]
         below = self._upstream.view(len(v), -1, batch.n).take_along_dim(v[:, None], 2)[..., 0]
         beside = exists.view_as(current) & ~(above | below | current)
@@ -146,8 +139,7 @@ def upstream(batch: TaskBatch) -> Tensor:
     number = torch.arange(len(batch.unit), device=batch.unit.device)
     itself = one_hot(number % batch.n, batch.n)
     reached = itself.clone()
-    for streams in torch.split(batch.along.stream, batch.along.sizes):
-        of_inputs = reached[batch.source[streams]]
-        to = batch.target[streams, None].expand_as(of_inputs)
-        reached.scatter_reduce_(0, to, of_inputs, "amax")
+    for u, v in batch.by_level:
+        of_inputs = reached[u]
+        reached.scatter_reduce_(0, v[:, None].expand_as(of_inputs), of_inputs, "amax")
     return reached > itself
