@@ -9,7 +9,9 @@ import torch
 from hypothesis import given, settings
 from improving_episodes import (
     check_episodes_side_by_side,
+    check_steps_learned_from_apart,
     check_tensors_are_where_the_parameters_are,
+    edges_of,
     seen,
 )
 from problems import PROBLEMS
@@ -75,10 +77,7 @@ def test_a_walk_sees_every_placements_gpnet(problem, name):
         assert set(nodes.values()) == set(wanted)
         for i, node in nodes.items():
             assert graph.nodes[:, i].numpy() == pytest.approx(wanted[node], abs=1e-4), (t, node)
-        exists = graph.exists.numpy()
-        ends = (end.numpy()[exists].tolist() for end in (graph.source, graph.target))
-        features = graph.edges.permute(1, 2, 0).numpy()[exists].round(3).tolist()
-        edges = sorted((nodes[i], nodes[j], *x) for i, j, x in zip(*ends, features, strict=True))
+        edges = sorted((nodes[i], nodes[j], *x.round(3).tolist()) for i, j, _, x in edges_of(graph))
         of_paper = sorted(
             (i, j, *x.round(3).tolist()) for (i, j, _), x in literal.scaled(net.edges).items()
         )
@@ -187,6 +186,11 @@ def finish_on(place, v, a):
         if w == v
     ]
     return float(max(arrivals, default=0.0) + literal.seconds(PAPER)[v, a])
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_steps_are_learned_from_in_parts(config, monkeypatch):
+    check_steps_learned_from_apart(policy_of(config), PAPER, monkeypatch)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from improving_episodes import (
     check_episodes_side_by_side,
+    check_steps_learned_from_apart,
     check_tensors_are_where_the_parameters_are,
     seen,
 )
@@ -75,7 +76,7 @@ def downstream(problem, v, streams):
 def test_every_operator_is_visited_once_in_the_order(order):
     for problem in ALL:
         visits = seen(policy(order), problem)
-        visited = [int(v) for _, v, _ in visits.inputs]
+        visited = [int(groups[0].int().argmax()) for _, groups in visits.inputs]
         assert visited == decision_order(problem, order).tolist()
         unit = np.arange(problem.n_operators) if problem.rules is None else problem.rules.unit
         for v, then, now in zip(visited, visits.places[:-1], visits.places[1:], strict=True):
@@ -89,7 +90,8 @@ def test_a_visit_sees_costs_bits_start_and_device(problem):
     streams, size = literal.ends(problem), problem.one_pass.streams["size"]
     out = [[size[e] for e, (u, _) in enumerate(streams) if u == v] for v in range(n)]
     visited: list[int] = []
-    for place, (graph, current, _) in zip(visits.places[:-1], visits.inputs, strict=True):
+    for place, (graph, groups) in zip(visits.places[:-1], visits.inputs, strict=True):
+        current = int(groups[0].int().argmax())
         start = schedule(problem.one_pass, place, GIPH).start
         plain = {
             v: np.array([literal.seconds(problem)[v].mean(), np.mean(out[v] or [0]), start[v]])
@@ -101,7 +103,7 @@ def test_a_visit_sees_costs_bits_start_and_device(problem):
             assert row[: len(OPERATOR_FEATURES)] == pytest.approx(wanted, abs=1e-4)
             at = row[len(OPERATOR_FEATURES) :].tolist()
             assert at == [float(a == place[v]) for a in range(24)]
-        visited.append(int(current))
+        visited.append(current)
 
 
 @pytest.mark.parametrize("problem", ALL)
@@ -109,9 +111,10 @@ def test_choices_have_the_probabilities_of_the_equations(problem):
     of = policy()
     visits = seen(of, problem)
     for t in range(0, len(visits.inputs), 5):
-        graph, v, _ = visits.inputs[t]
+        graph, groups = visits.inputs[t]
+        v = int(groups[0].int().argmax())
         nodes, is_open = graph.nodes.T.numpy().astype(float), visits.is_open[t]
-        wanted = log_probabilities(problem, of, nodes, int(v), is_open)
+        wanted = log_probabilities(problem, of, nodes, v, is_open)
         assert visits.log_p[t] == pytest.approx(wanted[visits.actions[t]], abs=1e-4)
         some = wanted[is_open]
         assert visits.entropy[t] == pytest.approx(-(np.exp(some) * some).sum(), abs=1e-4)
@@ -126,6 +129,10 @@ def test_all_placements_on_the_way_are_legal(problem):
 @pytest.mark.parametrize("order", ORDERS)
 def test_episodes_side_by_side_do_not_change_each_other(order):
     check_episodes_side_by_side(policy(order), [*ALL, PAPER])
+
+
+def test_steps_are_learned_from_in_parts(monkeypatch):
+    check_steps_learned_from_apart(policy(), PAPER, monkeypatch)
 
 
 def test_all_tensors_are_where_the_parameters_are():

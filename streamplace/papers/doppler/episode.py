@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import embedding, pad
 
 from streamplace.model.arrays import ROUNDING
 from streamplace.papers.doppler import DopplerConfig
@@ -38,6 +38,8 @@ class DeviceTimes(NamedTuple):
 
     open: Tensor  # [S, D]
     seconds: Tensor  # [S, D, 5] `DEVICE_FEATURES`
+    core: Tensor  # [S, D] core that is free first, of [D, C]
+    unit: Tensor  # [S, 1] of the task
 
     @property
     def start(self) -> Tensor:
@@ -69,18 +71,25 @@ class Schedules:
         outputs = problem.outputs.flatten()
         waiting = outputs.new_zeros(n + 1).index_add(0, outputs, torch.ones_like(outputs))
         self.waiting = waiting.repeat(episodes, 1)
+        self.placed = outputs.new_full((episodes, problem.outputs.shape[1]), -1)
         # of every task and device [S, N + 1, D] the work of its inputs there, their first start,
         # last end, and the last arrival of all inputs
-        self.inputs = problem.work.new_zeros(4, episodes, n + 1, d)
-        self.inputs[1] = torch.inf
-        self.of_inputs_there, self.arrival = self.inputs[:3].flatten(2).unbind(), self.inputs[3]
+        inputs = problem.work.new_zeros(4, episodes, n + 1, d)
+        inputs[1] = torch.inf
+        self.inputs = inputs.flatten(1, 2)  # [4, S (N + 1), D]
+        self.of_inputs_there, self.arrival = inputs[:3].flatten(2).unbind(), inputs[3]
+        self.first_task = self.episode * (n + 1)
         self.free = problem.free.repeat(episodes, 1, 1)  # [S, D, C] when each core is free
+        self.free_cores, self.first_core = self.free.flatten(1), self.devices * self.free.shape[2]
         self.load = problem.work.new_zeros(episodes, d)  # seconds of all tasks there
         # [S, D + 1] devices in use, and of interchangeable empty ones the first
         shown = problem.allowed.new_ones(d + 1).scatter(0, problem.twins[:, 1], False)
         self.shown = shown.repeat(episodes, 1)
+        self.shown_devices = self.shown[:, :-1]
         # [S, U + 1, D] allowed devices without a rival of the unit, or its home if it has one
         self.open = pad(problem.allowed, (0, 0, 0, 1)).repeat(episodes, 1, 1)
+        self.open_rows = self.open.flatten(0, 1)
+        self.first_unit = self.episode * self.open.shape[1]
         self.memory = problem.memory.repeat(episodes, 1)  # [S, U] bytes that units will yet take
         self.used = self.load.clone()  # bytes
 
@@ -91,42 +100,44 @@ class Schedules:
 
     def of(self, task: Tensor) -> DeviceTimes:
         """Devices as tasks find them, open as the rules say; all allowed ones if none is."""
-        problem, v = self.problem, task[:, 0]
-        work, first, last, arrival = self.inputs[:, self.episode, v]
-        start = torch.maximum(self.free.amin(2), arrival)
+        problem, unit = self.problem, self.problem.unit.take(task)
+        row = self.first_task + task[:, 0]
+        work, first, last, arrival = self.inputs.index_select(1, row).unbind()
+        free, core = self.free.min(2)
+        start = torch.maximum(free, arrival)
         seconds = self.load, work, first.nan_to_num(posinf=0.0), last, start
-        unit = problem.unit[v]
-        may = self.open[self.episode, unit] & self.shown[:, :-1]
+        row = self.first_unit + unit[:, 0]
+        may = self.open_rows.index_select(0, row) & self.shown_devices
         if len(problem.room):
-            may &= self.used + self.memory.gather(1, unit[:, None]) <= problem.room
-        may = may.where(may.any(1, keepdim=True), problem.allowed[unit])
-        return DeviceTimes(may, torch.stack(seconds, 2))
+            may &= self.used + self.memory.gather(1, unit) <= problem.room
+        allowed = problem.allowed.index_select(0, unit[:, 0])
+        may = torch.where(may.any(1, keepdim=True), may, allowed)
+        return DeviceTimes(may, torch.stack(seconds, 2), self.first_core + core, unit)
 
-    def put(self, task: Tensor, device: Tensor, start: Tensor) -> None:
-        """Place tasks on devices where they start at a time [S, 1]."""
+    def put(self, task: Tensor, device: Tensor, times: DeviceTimes) -> None:
+        """Place tasks on devices as they found them."""
         problem, v, a = self.problem, task[:, 0], device[:, 0]
-        here, seconds = device == self.devices, problem.work[task, device]
+        here, start = device == self.devices, times.start.gather(1, device)
+        seconds = problem.work.index_select(0, v).gather(1, device)
         finish = start + seconds
         self.load.scatter_add_(1, device, seconds)
-        self.shown.scatter_(1, problem.twins[a], True)
-        row = device[..., None].expand(-1, -1, self.free.shape[2])
-        cores = self.free.gather(1, row)
-        cores.scatter_(2, cores.argmin(2, keepdim=True), finish[..., None])
-        self.free.scatter_(1, row, cores)
+        self.shown.scatter_(1, problem.twins.index_select(0, a), True)
+        self.free_cores.scatter_(1, times.core.gather(1, device), finish)
 
-        outputs = problem.outputs[v]  # [S, Q]
-        self.waiting.scatter_add_(1, outputs, -torch.ones_like(outputs))
+        outputs = problem.outputs.index_select(0, v)  # [S, Q]
+        self.waiting.scatter_add_(1, outputs, self.placed)
         there = outputs * len(self.devices) + device
         work, first, last = self.of_inputs_there
         work.scatter_add_(1, there, seconds.expand_as(there))
         first.scatter_reduce_(1, there, start.expand_as(there), "amin")
         last.scatter_reduce_(1, there, finish.expand_as(there), "amax")
-        sent = problem.size[v, :, None] * problem.wire[a, None]
-        sent = problem.latency[a, None] + sent + problem.fixed_s[v, :, None]  # [S, Q, D]
+        latency, wire = problem.links.index_select(1, a).unsqueeze(2).unbind()  # [S, 1, D]
+        size, fixed_s = problem.sent.index_select(1, v).unsqueeze(3).unbind()  # [S, Q, 1]
+        sent = latency + size * wire + fixed_s  # [S, Q, D]
         arrival = finish[..., None] + sent.masked_fill(here[:, None], 0.0)
         self.arrival.scatter_reduce_(1, outputs[..., None].expand_as(sent), arrival, "amax")
 
-        unit = problem.unit[task]
+        unit = times.unit
         self.open.scatter_(1, unit[..., None].expand(-1, -1, here.shape[1]), here[:, None])
         if problem.rivals.shape[1]:
             self.open[self.episode[:, None], problem.rivals[unit[:, 0]], device] = False
@@ -147,19 +158,20 @@ def episodes(
     schedules = Schedules(problem, len(numbers))
     unit_s = problem.unit_s if config.device_unit == "seconds" else None
     carried = heads.start.new_zeros(*schedules.load.shape, len(heads.out))  # [S, D, H]
-    uniform = numbers.clamp(min=0.0) % 1.0
     sharpness = (numbers < 1.0).double().masked_fill(numbers < 0.0, SHARP)
-    for u, sharp in zip(uniform.unbind(1), sharpness.unbind(1), strict=True):
+    uniform = numbers.clamp(min=0.0) % 1.0
+    columns = (table[..., i, None].unbind(1) for i in (0, 1) for table in (uniform, sharpness))
+    for u_task, sharp_task, u_device, sharp_device in zip(*columns, strict=True):
         ready = schedules.ready
         if config.select == "learned":
-            task = decided(heads.score, ready, u[:, :1], sharp[:, :1])
+            task = decided(heads.score, ready, u_task, sharp_task)
         else:
             task = critical(problem, ready)
         times = schedules.of(task)
         features = times.scaled(unit_s)
         if config.place == "learned":
             scores = heads.of_devices(task, carried, features)
-            device = decided(scores, times.open, u[:, 1:], sharp[:, 1:])
+            device = decided(scores, times.open, u_device, sharp_device)
         else:
             device = times.soonest
         label = task, times.open, device, features
@@ -168,14 +180,14 @@ def episodes(
             asked = schedules.of(first)
             label = first, asked.open, asked.soonest, asked.scaled(unit_s)
         yield EpisodeStep(ready, *label, task, device)
-        schedules.put(task, device, times.start.gather(1, device))
+        schedules.put(task, device, times)
         row = device[..., None].expand(-1, -1, carried.shape[2])
-        carried.scatter_add_(1, row, heads.carried[task])
+        carried.scatter_add_(1, row, embedding(task, heads.carried))
 
 
 def decided(score: Tensor, is_open: Tensor, uniform: Tensor, sharpness: Tensor) -> Tensor:
     """Choices [S, 1] among the open ones [S, X], drawn by the softmax of sharpened scores."""
-    chances = (score * sharpness).masked_fill(~is_open, -torch.inf).softmax(1).cumsum(1)
+    chances = torch.where(is_open, score * sharpness, -torch.inf).softmax(1).cumsum(1)
     return torch.searchsorted(chances, uniform * chances[:, -1:], right=True)
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import leaky_relu, linear, pad
+from torch.nn.functional import embedding, leaky_relu, linear, pad
 
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.tensors import TASK_FEATURES, TaskTensors
@@ -49,7 +49,7 @@ class Heads(NamedTuple):
         ``carried`` [..., D, H] are the sums over the tasks on every device, ``features``
         [..., D, 5] those of the devices.
         """
-        layer = self.start[task] + carried + features @ self.device_layer
+        layer = embedding(task, self.start) + carried + features @ self.device_layer
         # no product of matrices, which may round equal devices differently
         return (leaky_relu(layer, SLOPE) * self.out).sum(-1)
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import one_hot
+from torch.nn.functional import embedding, one_hot
 
 from streamplace.learn.algorithms.baselines import RunningMean, more_than_others
 from streamplace.learn.device import device_of
@@ -58,7 +58,7 @@ def choices(
         both.append(_chosen(heads.score, record.ready, record.task, exploration))
     if config.place == "learned":
         placed = one_hot(record.done_device, record.open.shape[-1]).transpose(2, 3)
-        added = heads.carried[record.done_task] * placed  # [S, T, D, H]
+        added = embedding(record.done_task, heads.carried) * placed  # [S, T, D, H]
         scores = heads.of_devices(record.task, added.cumsum(1) - added, record.devices)
         both.append(_chosen(scores, record.open, record.device, exploration))
     return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))

@@ -34,10 +34,8 @@ class TaskTensors(NamedTuple):
     unit_s: Tensor  # [] mean seconds of a task that takes time, with its transfers
     work: Tensor  # [N, D] seconds, infinite where a task may not run
     outputs: Tensor  # [N, Q] the task itself, and the tasks that it sends to
-    size: Tensor  # [N, Q] bytes to each
-    fixed_s: Tensor  # [N, Q] seconds of the transfer that do not depend on the link
-    latency: Tensor  # [D, D] seconds
-    wire: Tensor  # [D, D] seconds per byte
+    sent: Tensor  # [2, N, Q] bytes to each, and seconds that do not depend on the link
+    links: Tensor  # [2, D, D] latency in seconds, and seconds per byte
     free: Tensor  # [D, C] when each core is free at first: at 0, or never if a device has fewer
     twins: Tensor  # [D, 2] each device, and the next one that is interchangeable with it
     unit: Tensor  # [N]
@@ -66,6 +64,7 @@ class TaskTensors(NamedTuple):
         itself, none = np.arange(n), np.zeros(n)
         source, target = (np.append(itself, ends) for ends in (tasks.source, tasks.target))
         order, start = source.argsort(kind="stable"), np.append(0, np.bincount(source).cumsum())
+        size, fixed_s = (np.append(none, x)[order] for x in (tasks.size, tasks.fixed_s))
         later = np.triu(group == group[:, None], 1)
         next_twin = np.where(later.any(axis=1), later.argmax(axis=1), len(group))
         arrays: dict[str, NDArray[Any]] = {
@@ -78,10 +77,8 @@ class TaskTensors(NamedTuple):
             "unit_s": np.array(sum(busy) or 1.0),
             "work": tasks.work,
             "outputs": table(start, target[order], n),
-            "size": table(start, np.append(none, tasks.size)[order], 0),
-            "fixed_s": table(start, np.append(none, tasks.fixed_s)[order], 0),
-            "latency": tasks.latency,
-            "wire": tasks.wire,
+            "sent": np.stack([table(start, x, 0) for x in (size, fixed_s)]),
+            "links": np.stack([tasks.latency, tasks.wire]),
             "free": table(tasks.core_start, np.zeros(tasks.core_start[-1]), np.inf),
             "twins": np.stack([np.arange(len(group)), next_twin], axis=1),
             "unit": tasks.unit.astype(np.int64),

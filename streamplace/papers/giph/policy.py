@@ -34,6 +34,8 @@ Shapes: as in `streamplace.papers.improving.messages`, with a node of each task 
 (K = D), or one (K = 1), and 2 K edges of a stream, of which one does not exist.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -44,10 +46,12 @@ from streamplace.papers.improving.episodes import Episodes, ImprovingPolicy
 from streamplace.papers.improving.messages import (
     WIDTH,
     ColumnLinear,
+    Edges,
     Messages,
     NodeGraph,
     begin,
     scaled,
+    summaries,
 )
 
 HIDDEN = 16
@@ -81,13 +85,13 @@ class GiphPolicy(ImprovingPolicy):
         """Score of every node, [X]."""
         h = graph.nodes
         if self.config.form != "two-way":
-            h = torch.cat([h, graph.reversed().mean(graph.edges)])
-            graph = graph._replace(nodes=h, edges=graph.edges[:0])
+            h = torch.cat([h, graph.edges.mean(graph.features, 1)])
+            graph = graph._replace(nodes=h, features=graph.features[:0])
         if self.config.form in ("two-way", "no-edges"):
-            h = torch.cat([self.along(graph), self.against(graph.reversed())])
+            h = summaries(graph, self.along, self.against)
         elif self.config.form == "sage":
             for layer in self.layers:
-                h = layer(h, graph)
+                h = layer(h, graph.edges)
         return self.out(self.hidden(h).relu())[0]
 
     def begin(self, batch: TaskBatch, place: Tensor) -> "GiphEpisodes":
@@ -102,45 +106,71 @@ class SageLayer(nn.Module):
         super().__init__()
         self.own, self.others = ColumnLinear(size, out), ColumnLinear(size, out, bias=False)
 
-    def forward(self, h: Tensor, graph: NodeGraph) -> Tensor:
+    def forward(self, h: Tensor, edges: Edges) -> Tensor:
         """States [out, X] from those before."""
-        return (self.own(h) + self.others(graph.mean(h[:, graph.source]))).relu()
+        return (self.own(h) + self.others(edges.mean(edges.sent(h), 0))).relu()
 
 
 class GiphEpisodes(Episodes):
     """Episodes of GiPH."""
 
     def __init__(self, policy: GiphPolicy, batch: TaskBatch, place: Tensor) -> None:
-        super().__init__(batch, place)
-        self._policy, config = policy, policy.config
-        self._pairs, self._features = config.pairs, config.n_own_features
-        self._everywhere = torch.arange(batch.d, device=place.device).expand_as(batch.work)
-        self._criticality = first_criticality(batch)  # [S]
-        self._masked = 1 + batch.count * (
-            STEPS_PER_OPERATOR if config.printed else 1
-        )  # [G] steps with masks
+        super().__init__(policy, batch, place)
+        self._pairs, self._features = policy.config.pairs, policy.config.n_own_features
+        ends = [batch.source, batch.target] if self._pairs else [batch.source]
+        self._near = torch.cat(ends)  # [C S] tasks whose present nodes edges lead from, or to
+        self._sweep, self._criticality = batch.sweep(), first_criticality(batch)  # [S]
+        self._of_tasks = Edges.of_tasks(self._sweep)
+        rounds = STEPS_PER_OPERATOR if policy.config.printed else 1
+        self._masked = 1 + rounds * batch.count  # [G] steps with masks
         self._last = torch.full_like(batch.first, -1)  # [G] unit that was moved last
-        self._moves = self._everywhere  # [T, K] devices to which nodes move their tasks
+        self._moves = batch.everywhere.expand_as(batch.work)  # [T, K] devices to which nodes move
 
-    def scores(self) -> tuple[Tensor, Tensor]:
-        """Scores of all nodes [G, N · K], and which are open."""
+    def look(self) -> tuple[tuple[NodeGraph], Tensor]:
+        """The gpNet, and open nodes [G, N · K]."""
         batch, here = self.batch, self.place[:, None]
         times, legal = batch.simulate(self.place), batch.legal(self.place)
-        arrival = batch.arrival(times, self.place)
-        if not self._pairs:
-            finish = (arrival + batch.work).masked_fill(~legal, torch.inf)
-            self._moves = finish.argmin(1, keepdim=True)
-        device = self._everywhere if self._pairs else here  # [T, K]
+        latency, wire, seconds = batch.transfer(here[self._near])  # [C S, D]
+        arrival = batch.arrival(times, seconds[: len(batch.source)])
+        potential = arrival - times.start[:, None]
+        if self._pairs:
+            stays, possible, exists = here == batch.everywhere, legal, batch.allowed
+            potential = potential.masked_fill(stays, 0.0)
+            leads = torch.stack([exists[batch.target], (exists & ~stays)[batch.source]])
+            edges = Edges(self.place, leads, self._sweep)
+            of_devices = (batch.slowness, batch.work)
+        else:
+            self._moves = (arrival + batch.work).masked_fill(~legal, torch.inf).argmin(1, True)
+            exists = possible = legal.gather(1, here)
+            stays = torch.zeros_like(exists)
+            potential = potential.masked_fill(~batch.allowed, torch.inf).amin(1, keepdim=True)
+            edges, to = self._of_tasks, here[batch.target]
+            latency, wire, seconds = (column.gather(1, to) for column in (latency, wire, seconds))
+            of_devices = (batch.slowness.gather(1, here), batch.work.gather(1, here))
         self._criticality = followed(batch, times, self._criticality)
-        scores = self._policy(self._graph(device, times, arrival))
+        potential = potential.masked_fill(batch.level[:, None] == 0, 0.0)
+        weight = importance(batch, self._criticality)[:, None]
+        of_nodes = (batch.compute[:, None], *of_devices, potential, weight)
+        each = (batch.size, self._criticality)
+        size, criticality = (x.repeat(len(edges.exists))[:, None] for x in each)
+        of_edges = (size, latency, seconds, wire, criticality)
+        nodes = self._scaled(of_nodes, exists, batch.episode)
+        features = self._scaled(of_edges, edges.exists.flatten(0, 1), batch.episode[self._near])
+        graph = NodeGraph(
+            nodes.flatten(1), features.view(len(features), *edges.exists.shape), edges
+        )
 
-        stays = device == here if self._pairs else torch.zeros_like(here, dtype=torch.bool)
         again = (batch.unit == self._last[batch.episode])[:, None]
         early = (self.steps < self._masked)[batch.episode, None]
-        possible = legal.gather(1, device).view(len(batch.first), -1)
+        possible = possible.view(len(batch.first), -1)
         is_open = possible & ~((stays | again) & early).view(possible.shape)
         is_open = torch.where(is_open.any(1, keepdim=True), is_open, possible)
-        return scores.view(possible.shape), is_open
+        return (graph,), is_open
+
+    def _scaled(self, columns: Sequence[Tensor], exists: Tensor, episode: Tensor) -> Tensor:
+        """Scaled features [F, R, K], from columns [R, K] or [R, 1]."""
+        full = [x.float().expand_as(exists) for x in columns[: self._features]]
+        return scaled(torch.stack(full), exists, episode, len(self.batch.first))
 
     def act(self, action: Tensor) -> None:
         """Move the tasks of nodes [G], and with them their units."""
@@ -148,47 +178,6 @@ class GiphEpisodes(Episodes):
         task = self.batch.first + action // k
         self.move(task, self._moves[task, action % k])
         self._last = self.batch.unit[task]
-
-    def _graph(self, device: Tensor, times: PassTimes, arrival: Tensor) -> NodeGraph:
-        """The gpNet of a simulated placement, with nodes on devices [T, K]."""
-        batch, here = self.batch, self.place[:, None]
-        episode, episodes = batch.episode, len(batch.first)
-        u, v = batch.source, batch.target
-        exists = batch.allowed.gather(1, device)
-        node = torch.arange(exists.numel(), device=here.device).view_as(exists)
-        present = node.gather(1, here) if self._pairs else node  # [T, 1]
-        source = torch.cat([present[u].expand_as(node[u]), node[u]], 1)  # [S, 2 K]
-        target = torch.cat([node[v], present[v].expand_as(node[v])], 1)
-        edge_exists = torch.cat([exists[v], exists[u] & (node[u] != present[u])], 1)
-
-        if self._pairs:
-            potential = (arrival - times.start[:, None]).masked_fill(device == here, 0.0)
-        else:
-            soonest = arrival.masked_fill(~batch.allowed, torch.inf).amin(1)
-            potential = (soonest - times.start)[:, None]
-        latency, wire, seconds = batch.transfer(*(device.flatten()[e] for e in (source, target)))
-        of_nodes = (
-            batch.compute[:, None],
-            batch.slowness.gather(1, device),
-            batch.work.gather(1, device),
-            potential.masked_fill(batch.level[:, None] == 0, 0.0),
-            importance(batch, self._criticality)[:, None],
-        )
-        of_edges = (batch.size[:, None], latency, seconds, wire, self._criticality[:, None])
-        nodes, edges = (
-            torch.stack([column.float().expand(shape) for column in columns[: self._features]])
-            for columns, shape in ((of_nodes, node.shape), (of_edges, source.shape))
-        )
-        return NodeGraph(
-            k=node.shape[1],
-            nodes=scaled(nodes, exists, episode, episodes).flatten(1),
-            edges=scaled(edges, edge_exists, episode[u], episodes),
-            source=source,
-            target=target,
-            exists=edge_exists,
-            sweep=batch.along,
-            back=batch.against,
-        )
 
 
 def first_criticality(batch: TaskBatch) -> Tensor:
@@ -203,10 +192,11 @@ def followed(batch: TaskBatch, times: PassTimes, criticality: Tensor) -> Tensor:
     """Criticality of the streams [S] after a simulation: it moves towards the critical path."""
     source, target = batch.source, batch.target
     v = batch.first + times.finish.view(-1, batch.n).argmax(1)
-    critical = torch.zeros_like(batch.unit).index_fill(0, v, 1)
-    for _ in batch.along.sizes:
-        v = times.producer[v]
-        critical.index_fill_(0, v, 1)
+    chain, producer = v, times.producer
+    for _ in range(len(batch.by_level).bit_length()):  # the last 2, 4, … tasks of the path
+        chain = torch.cat([chain, producer.take(chain)])
+        producer = producer.take(producer)
+    critical = torch.zeros_like(batch.unit).index_fill(0, chain, 1)
     rises = critical[target] * (times.producer[target] == source)
     moves = torch.zeros_like(critical).index_add(0, source, rises)[source] > 0
     return torch.where(moves, criticality + NUDGE * (rises - criticality), criticality)
@@ -215,9 +205,7 @@ def followed(batch: TaskBatch, times: PassTimes, criticality: Tensor) -> Tensor:
 def importance(batch: TaskBatch, criticality: Tensor) -> Tensor:
     """Criticality of the tasks [T]."""
     found = (batch.level == 0).to(criticality.dtype)
-    sweep = batch.along
-    columns = (batch.source, batch.target, criticality)
-    by_level = (torch.split(column[sweep.stream], sweep.sizes) for column in columns)
-    for u, v, share in zip(*by_level, strict=True):
-        found.index_add_(0, v, found[u] * share)
+    shares = criticality.take(batch.in_levels).split_with_sizes([len(u) for u, _ in batch.by_level])
+    for (u, v), share in zip(batch.by_level, shares, strict=True):
+        found.index_add_(0, v, found.take(u) * share)
     return found

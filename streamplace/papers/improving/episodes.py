@@ -23,45 +23,52 @@ from streamplace.learn.shards import one_thread
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.improving.batch import TaskBatch, side_by_side
+from streamplace.papers.improving.messages import NodeGraph
+
+FEW = 4_000
+"""Nodes of a step for which operations of torch take longer to begin than to compute."""
+AT_ONCE = 50_000
+"""Nodes of the steps of which the network then computes gradients at once."""
+
+Inputs = tuple[NodeGraph, *tuple[Tensor, ...]]
+"""Inputs of a network: a graph, and tensors whose second dimension is that of episodes."""
 
 
-class Walk(NamedTuple):
-    """One step of all episodes, or L steps with a dimension before the others."""
+class Step(NamedTuple):
+    """One step of all episodes."""
 
-    places: Tensor  # [G, N] placements after it
-    log_p: Tensor  # [G] of the choices
-    entropy: Tensor  # [G] in nats
+    inputs: Inputs
+    scores: Tensor  # [G, A], -inf where not open
+    action: Tensor  # [G]
+    place: Tensor  # [G, N] after it
 
 
 class Episodes(ABC):
     """Placements that change step by step, one of each problem of a batch."""
 
-    def __init__(self, batch: TaskBatch, place: Tensor) -> None:
-        self.batch, self.place, self.steps = batch, place, 0  # place [T]
+    def __init__(self, policy: "ImprovingPolicy", batch: TaskBatch, place: Tensor) -> None:
+        self.policy, self.batch = policy, batch
+        self.place, self.steps = place, 0  # [T], and number of steps so far
 
     @abstractmethod
-    def scores(self) -> tuple[Tensor, Tensor]:
-        """Scores of all actions under the present placements, and which are open; [G, A]."""
+    def look(self) -> tuple[Inputs, Tensor]:
+        """Inputs of the network under the present placements, and open actions [G, A]."""
 
     @abstractmethod
     def act(self, action: Tensor) -> None:
         """Take an action in every episode, [G]."""
 
-    def step(self, uniform: Tensor) -> Walk:
+    def step(self, uniform: Tensor) -> Step:
         """Draw an action of every episode by its number [G] in [0, 1), and take it."""
-        scores, is_open = self.scores()
-        scores = scores.masked_fill(~is_open, -torch.inf)
+        with torch.no_grad():
+            inputs, is_open = self.look()
+        few = inputs[0].nodes.shape[1] <= FEW
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not few):
+            scores = self.policy(*inputs).view(is_open.shape).masked_fill(~is_open, -torch.inf)
         action = drawn(scores.detach(), uniform)
         self.act(action)
         self.steps += 1
-        log_p = scores.log_softmax(1)
-        places, taken = self.place.view(len(action), -1), log_p.gather(1, action[:, None])
-        return Walk(places, taken[:, 0], entropy_of(log_p))
-
-    def walk(self, uniform: Tensor) -> Walk:
-        """Take L steps, drawn by numbers [L, G]."""
-        steps = [self.step(numbers) for numbers in uniform.to(self.place.device)]
-        return Walk(*map(torch.stack, zip(*steps, strict=True)))
+        return Step(inputs, scores, action, self.place.view(len(action), -1))
 
     def move(self, task: Tensor, device: Tensor) -> None:
         """Move a task [G] of every episode to a device [G], with the tasks colocated with it."""
@@ -93,6 +100,27 @@ class ImprovingPolicy(nn.Module, ABC):
         place = torch.from_numpy(side_by_side(places)).to(device, torch.int64)
         return self.begin(TaskBatch(problems, device), place.flatten())
 
+    def likelihood(self, batch: TaskBatch, steps: Sequence[Step]) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of the actions of L steps, and entropies in nats; both are [L, G].
+
+        Steps of few nodes are scored again with gradients, many at once.
+        """
+        inputs, each, actions, _ = zip(*steps, strict=True)
+        scores = torch.stack(each)
+        if not scores.requires_grad:
+            size = max(1, AT_ONCE // inputs[0][0].nodes.shape[1])
+            parts = [self._scored(batch, inputs[i : i + size]) for i in range(0, len(steps), size)]
+            scores = torch.cat(parts).view_as(scores).where(scores > -torch.inf, scores)
+        log_p = scores.log_softmax(2)
+        return log_p.gather(2, torch.stack(actions)[..., None])[..., 0], entropy_of(log_p)
+
+    def _scored(self, batch: TaskBatch, inputs: Sequence[Inputs]) -> Tensor:
+        """Scores of all actions of steps side by side."""
+        graphs, *columns = zip(*inputs, strict=True)
+        joined = NodeGraph.joined(graphs, batch.sweep(len(inputs)))
+        scores: Tensor = self(joined, *(torch.cat(column, 1) for column in columns))
+        return scores.reshape(len(inputs), -1)
+
 
 @loaded
 def trained(
@@ -117,8 +145,9 @@ def improver_of(policy: ImprovingPolicy) -> Improver:
         length = policy.steps_per_task * problem.n_operators
         for done in range(0, length, chunk):
             uniform = torch.from_numpy(rng.random((min(chunk, length - done), 1)))
-            with one_thread(), torch.no_grad():
-                walk = episodes.walk(uniform)
-            yield walk.places[:, 0].to("cpu", torch.int32).numpy()
+            numbers = uniform.to(episodes.place.device)
+            with one_thread(), torch.inference_mode():
+                places = [episodes.step(number).place for number in numbers]
+            yield torch.cat(places).to("cpu", torch.int32).numpy()
 
     return improve

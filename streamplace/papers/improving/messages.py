@@ -1,11 +1,15 @@
 """Graphs of nodes side by side, their features, and messages through them.
 
-Shapes: F features, or other numbers, of each node or edge; X nodes, K of each of T tasks; S streams
-of C edges each. Features come first, so that maps multiply matrices and columns as the equations
-do: BLAS is slow where a matrix has many rows and few columns.
+Shapes: F features, or other numbers; T tasks, X = K T nodes, K of each task in its order; S streams
+with C · K edges each. One of the nodes of each task is its present one. For a stream from task u to
+v the first K edges lead from u's present node to all nodes of v, and with C = 2, K others from all
+nodes of u to v's present one. A first dimension of 2 is that of messages along the edges and
+against them. Features come before nodes, so that maps multiply matrices and columns as the
+equations do: BLAS is slow where a matrix has many rows and few columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -17,50 +21,83 @@ WIDTH = 5
 """Dimensions of a node's summary of one direction."""
 
 
-class NodeGraph(NamedTuple):
-    """Nodes and edges under a placement; node k of task v has the number v · K + k."""
+class Edges:
+    """Edges between nodes, by the present nodes of tasks."""
 
-    k: int
-    nodes: Tensor  # [F, X]
-    edges: Tensor  # [F, S, C]
-    source: Tensor  # [S, C] nodes
-    target: Tensor  # [S, C] nodes
-    exists: Tensor  # [S, C] whether there is such an edge
-    sweep: Sweep  # order of messages to the targets, and to the sources
-    back: Sweep
+    def __init__(self, present: Tensor, exists: Tensor, sweep: Sweep) -> None:
+        self.present = present  # [T] numbers below K
+        self.exists = exists  # [C, S, K] whether there is such an edge
+        self.sweep, self.k = sweep, exists.shape[2]
 
-    def reversed(self) -> "NodeGraph":
-        """The graph with its edges turned round."""
-        return self._replace(
-            source=self.target, target=self.source, sweep=self.back, back=self.sweep
+    @classmethod
+    def of_tasks(cls, sweep: Sweep) -> "Edges":
+        """The streams between one node of each task."""
+        source = sweep.ends[0]
+        exists = torch.ones_like(source, dtype=torch.bool)
+        return cls(source.new_zeros(sweep.tasks), exists[None, :, None], sweep)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Edges]", sweep: Sweep) -> "Edges":
+        """Edges of the same tasks side by side, with the sweep of so many copies."""
+        present, exists = (
+            [getattr(part, name) for part in parts] for name in ("present", "exists")
         )
+        return cls(torch.cat(present), torch.cat(exists, 1), sweep)
 
-    def levels(self) -> Iterator[tuple[Tensor, ...]]:
-        """Nodes [R] of each level of tasks, after all that send to it, and the Q edges to them.
+    @cached_property
+    def weights(self) -> Tensor:
+        """1 / number of edges to every node, [2, T, K]."""
+        exists = self.exists.float()[None]
+        counts = torch.cat([self._total(exists, way) for way in (0, 1)])
+        return 1 / counts.clamp(min=1)
 
-        Of the edges: source [Q], position of the target among the nodes [Q], share in the mean [Q],
-        and features [F, Q].
+    @cached_property
+    def in_columns(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Present nodes that send [Σ 2 Q] and receive [2, Σ Q], and weights of nodes [2, Σ R K].
+
+        Senders and receivers are counted as the sweep counts tasks.
         """
-        sweep, k, c = self.sweep, self.k, self.source.shape[1]
-        nodes = k * sweep.receiver[:, None] + torch.arange(k, device=sweep.receiver.device)
-        position = self.target + k * sweep.shift[:, None]
-        columns = (self.source, position, self.share())
-        flat = [column.index_select(0, sweep.stream).flatten() for column in columns]
-        flat.append(self.edges.index_select(1, sweep.stream).flatten(1))
-        sizes = [c * size for size in sweep.sizes]
-        parts = (torch.split(column, sizes, -1) for column in flat)
-        return zip(torch.split(nodes.flatten(), [k * n for n in sweep.counts]), *parts, strict=True)
+        sweep, k = self.sweep, self.k
+        senders = k * sweep.sender + self.present.take(sweep.sender_task)
+        receivers = k * sweep.receiver + self.present.take(sweep.receiver_task)
+        tasks = sweep.columns[..., None].expand(-1, -1, k)
+        return senders, receivers, self.weights.gather(1, tasks).flatten(1)
 
-    def mean(self, values: Tensor) -> Tensor:
-        """Mean [F, X] of values [F, S, C] over the edges to every node; 0 without edges."""
-        none = values.new_zeros(len(values), self.nodes.shape[1])
-        return none.index_add(1, self.target.flatten(), (self.share() * values).flatten(1))
+    def sent(self, h: Tensor) -> Tensor:
+        """Columns of h [F, X] that nodes send along the edges, [F, C, S, K]."""
+        source, f = self.sweep.ends[0], len(h)
+        present = h.index_select(1, source * self.k + self.present.index_select(0, source))
+        every = h.view(f, -1, self.k).index_select(1, source)
+        both = torch.stack([present[..., None].expand_as(every), every], 1)
+        return both[:, : len(self.exists)]
 
-    def share(self) -> Tensor:
-        """Weight of every edge in the mean over those to its target, [S, C]."""
-        exists, to = self.exists.to(self.nodes.dtype), self.target.flatten()
-        count = exists.new_zeros(self.nodes.shape[1]).index_add(0, to, exists.flatten())
-        return exists / count[self.target].clamp(min=1)
+    def mean(self, values: Tensor, way: int) -> Tensor:
+        """Mean [F, X] of values [F, C, S, K] over the edges to every node; 0 without edges."""
+        return (self._total(values * self.exists, way) * self.weights[way]).flatten(1)
+
+    def _total(self, values: Tensor, way: int) -> Tensor:
+        receiver, f = self.sweep.ends[1 - way], len(values)
+        total = values.new_zeros(f, self.sweep.tasks, self.k)
+        if way < values.shape[1]:
+            total = total.index_add(1, receiver, values[:, way])
+        if 1 - way < values.shape[1]:
+            to = receiver * self.k + self.present.index_select(0, receiver)
+            total = total.flatten(1).index_add(1, to, values[:, 1 - way].sum(-1))
+        return total.view(f, -1, self.k)
+
+
+class NodeGraph(NamedTuple):
+    """Features of nodes and edges under a placement."""
+
+    nodes: Tensor  # [F, X]
+    features: Tensor  # [F, C, S, K] of the edges
+    edges: Edges
+
+    @classmethod
+    def joined(cls, graphs: "Sequence[NodeGraph]", sweep: Sweep) -> "NodeGraph":
+        """Graphs of the same tasks side by side, with the sweep of so many copies."""
+        nodes, features, edges = zip(*graphs, strict=True)
+        return cls(torch.cat(nodes, 1), torch.cat(features, 2), Edges.joined(edges, sweep))
 
 
 class ColumnLinear(nn.Linear):
@@ -74,34 +111,93 @@ class ColumnLinear(nn.Linear):
 
 
 class Messages(nn.Module):
-    """Messages along the edges of a graph.
-
-    Every node u has features x_u, every edge features x_vu. With ξ(u) the nodes from which an edge
-    leads to u, and f a linear map and ReLU,
-
-        y_u = W₂ relu(W₁ x_u)
-        e_u = f₂(mean over v in ξ(u) of f₁([e_v : x_vu])) + y_u        (y_u without ξ(u))
-    """
+    """Maps of the messages in one direction; see `summaries`."""
 
     def __init__(self, features: int, of_edge: int) -> None:
         super().__init__()
         size = WIDTH + of_edge
-        self.enter = ColumnLinear(features, features)  # W₁
-        self.lift = ColumnLinear(features, WIDTH)  # W₂
-        self.message = ColumnLinear(size, size)  # f₁
-        self.update = ColumnLinear(size, WIDTH)  # f₂
+        self.enter = nn.Linear(features, features)  # W₁
+        self.lift = nn.Linear(features, WIDTH)  # W₂
+        self.message = nn.Linear(size, size)  # [A : B]
+        self.update = nn.Linear(size, WIDTH)  # f₂
 
-    def forward(self, graph: NodeGraph) -> Tensor:
-        """Summary e [5, X] of all that is upstream of every node."""
-        y = self.lift(self.enter(graph.nodes).relu())
-        e = y.clone()
-        for nodes, source, position, share, edges in graph.levels():
-            sent = torch.cat([e.index_select(1, source), edges])
-            messages = self.message(sent).relu() * share
-            mean = messages.new_zeros(len(messages), len(nodes)).index_add_(1, position, messages)
-            e_u = self.update(mean).relu() + y.index_select(1, nodes)
-            e.index_copy_(1, nodes, e_u)
-        return e
+
+def summaries(graph: NodeGraph, along: Messages, against: Messages) -> Tensor:
+    """Summaries [10, X] of all that is upstream of every node, and of all that is downstream.
+
+    Every node u has features x_u, every edge features x_vu. With ξ(u) the nodes from which an edge
+    leads to u, and f₂ a linear map and ReLU, messages along the edges are
+
+        y_u = W₂ relu(W₁ x_u)
+        e_u = f₂(mean over v in ξ(u) of relu(A e_v + B x_vu)) + y_u        (y_u without ξ(u))
+
+    Those against the edges have other weights. Every linear map has a bias; that of A and B is one.
+    """
+    enter, lift, message, update = (
+        _both(getattr(along, name), getattr(against, name))
+        for name in ("enter", "lift", "message", "update")
+    )
+    edges, sweep, k = graph.edges, graph.edges.sweep, graph.edges.k
+    c, f = len(edges.exists), WIDTH + len(graph.features)
+    of_node, of_edge = message[0].split_with_sizes([WIDTH, f - WIDTH], 2)  # A, B
+    rows = sweep.rows[c - 1]
+    exists = edges.exists.flatten(0, 1).index_select(0, rows).view(2, 1, c, -1, k) & sweep.is_row
+    x = _mapped(
+        (of_edge, message[1]), _ways(graph.features.flatten(1, 2).index_select(1, rows).flatten(1))
+    )
+    x = x.view(2, f, c, -1, k).add_(torch.where(exists, 0.0, -torch.inf))  # so none is sent
+    senders, receivers, weights = edges.in_columns
+    levels = zip(
+        *(x[:, :, i].split_with_sizes(sweep.streams, 2) for i in (0, c - 1)),
+        *(
+            table.split_with_sizes([2 * q for q in sweep.streams])
+            for table in (senders, sweep.sender)
+        ),
+        receivers[:, None].expand(-1, f, -1).split_with_sizes(sweep.streams, 2),
+        sweep.receiver[:, None, :, None].expand(-1, f, -1, k).split_with_sizes(sweep.streams, 2),
+        strict=True,
+    )
+    blocks = graph.nodes.view(len(graph.nodes), -1, k).index_select(1, sweep.columns.flatten())
+    y = _mapped(lift, _mapped(enter, _ways(blocks.flatten(1))).relu_())
+    e = y.transpose(0, 1).contiguous()  # [5, 2, Σ R K]; of the first columns this is all
+    end, *sizes = [k * count for count in sweep.counts]
+    y_of = y.split_with_sizes([end, *sizes], 2)[1:]
+    weights_of = weights[:, None].split_with_sizes([end, *sizes], 2)[1:]
+    for level, y_u, weight in zip(levels, y_of, weights_of, strict=True):
+        x_to, x_from, present_senders, senders, to_present, to = level
+        e_v = e.flatten(1).index_select(1, present_senders)
+        m = (x_to + torch.bmm(of_node, _ways(e_v))[..., None]).relu_()  # [2, F, Q, K]
+        total = m.new_zeros(2, f, y_u.shape[2] // k, k).scatter_add_(2, to, m).flatten(2)
+        if c > 1:
+            e_v = e.view(WIDTH, -1, k).index_select(1, senders).flatten(1)
+            m = torch.baddbmm(x_from.flatten(2), of_node, _ways(e_v)).relu_()
+            total = total.scatter_add(2, to_present, m.view_as(x_from).sum(3))
+        e_u = _mapped(update, total * weight).relu_() + y_u
+        e[:, :, end : end + y_u.shape[2]] = e_u.transpose(0, 1)
+        end += y_u.shape[2]
+    found = e.view(WIDTH, -1, k).index_select(1, sweep.last)
+    return _ways(found.flatten(1)).flatten(0, 1)
+
+
+Map = tuple[Tensor, Tensor]
+"""Linear maps along and against the edges: weights [2, outputs, inputs], biases [2, outputs, 1]."""
+
+
+def _both(along: nn.Linear, against: nn.Linear) -> Map:
+    weight, bias = (
+        torch.stack((getattr(along, name), getattr(against, name))) for name in ("weight", "bias")
+    )
+    return weight, bias[..., None]
+
+
+def _mapped(maps: Map, x: Tensor) -> Tensor:
+    """Columns [2, outputs, n] of columns x [2, inputs, n]."""
+    return torch.baddbmm(maps[1], maps[0], x)
+
+
+def _ways(x: Tensor) -> Tensor:
+    """Columns [2, F, n] of [F, 2 n], those along the edges before those against them."""
+    return x.view(len(x), 2, x.shape[1] // 2).transpose(0, 1)
 
 
 def begin(module: nn.Module) -> None:
@@ -117,14 +213,12 @@ def scaled(table: Tensor, exists: Tensor, episode: Tensor, episodes: int) -> Ten
 
     A feature whose values are all equal is 0.
     """
-    far = torch.zeros_like(table[0]).masked_fill(~exists, torch.inf)
-
-    def least(values: Tensor) -> Tensor:
-        rows = (values + far).amin(2)
-        found = rows.new_full((len(rows), episodes), torch.inf)
-        return found.scatter_reduce(1, episode.expand_as(rows), rows, "amin")[:, episode, None]
-
-    low, high = least(table), -least(-table)
-    varies = high > low
-    factor = torch.where(varies, 2 / (high - low), 0.0)
+    far = torch.where(exists, 0.0, torch.inf)
+    rows = torch.cat([table + far, far - table]).amin(2)
+    found = rows.new_full((len(rows), episodes), torch.inf)
+    found = found.scatter_reduce(1, episode.expand_as(rows), rows, "amin")
+    low, minus_high = found.index_select(1, episode)[..., None].chunk(2)
+    spread = -minus_high - low
+    varies = spread > 0
+    factor = torch.where(varies, 2 / spread, 0.0)
     return (table - low) * factor - varies.to(table.dtype)

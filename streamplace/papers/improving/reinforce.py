@@ -11,7 +11,7 @@ of this episode and all earlier ones. GiPH's appendix B.7 has the mean of the re
 a factor γ^t before the gradient.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
 from streamplace.papers.improving import ImprovingConfig
 from streamplace.papers.improving.batch import side_by_side
-from streamplace.papers.improving.episodes import ImprovingPolicy, Walk
+from streamplace.papers.improving.episodes import Episodes, ImprovingPolicy, Step
 
 LEAST = 1e-12
 """Smallest reward whose logarithm is taken."""
@@ -53,7 +53,9 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         problems = [self.task.training[row] for row in numbers]
         rngs = [generator(seed, row) for row in numbers]
         starts = [self._start(row, rng) for row, rng in zip(numbers, rngs, strict=True)]
-        walk, placements = self._walk(problems, starts, rngs, episodes)
+        run, walk = self._walk(problems, starts, rngs, episodes)
+        steps = [*walk]
+        placements = self._placements(problems, starts, [step.place for step in steps])
         weights: list[Floats] = []
         for row, problem, places in zip(numbers, problems, placements, strict=True):
             judged = [self._rewards_and_costs(problem, one) for one in places]
@@ -62,26 +64,28 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
             weights.append(self._advantages(row, self._drops(rewards, costs)) / episodes)
             reward += float(rewards.max(axis=1).mean())
         shares = [np.full_like(weight, 1 / weight.size) for weight in weights]
+        log_p, entropy = self._policy.likelihood(run.batch, steps)
         weight, share = (
-            torch.from_numpy(side_by_side(table)).flatten(0, 1).T.to(walk.log_p)
+            torch.from_numpy(side_by_side(table)).flatten(0, 1).T.to(log_p)
             for table in (weights, shares)
         )  # [L, G], 0 after the last step of an episode
-        bonus = self.config.entropy / episodes * walk.entropy[share > 0].sum()
+        bonus = self.config.entropy / episodes * entropy[share > 0].sum()
         report = StepReport(
             problems=len(rows),
             reward=reward,
             best=float(self._past.rewards[rows].sum()),
-            entropy=float((share * walk.entropy.detach()).sum()),
+            entropy=float((share * entropy.detach()).sum()),
             evaluations=sum(each.size for each in weights),
         )
-        return -((weight * walk.log_p).sum() + bonus), report
+        return -((weight * log_p).sum() + bonus), report
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the best placement that one episode meets."""
         rngs = [np.random.default_rng(number) for number in numbers]
         starts = [random_placements(p, 1, rng)[0] for p, rng in zip(problems, rngs, strict=True)]
         with torch.no_grad():
-            placements = self._walk(problems, starts, rngs, 1)[1]
+            places = [step.place for step in self._walk(problems, starts, rngs, 1)[1]]
+        placements = self._placements(problems, starts, places)
         pairs = zip(problems, placements, strict=True)
         return [float(self.reward(problem, places[0]).max()) for problem, places in pairs]
 
@@ -95,22 +99,24 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         starts: Sequence[Ints],
         rngs: Sequence[np.random.Generator],
         episodes: int,
-    ) -> tuple[Walk, list[Ints]]:
-        """Whole episodes from starts [n], so many of every problem, all side by side.
-
-        Also the placements of every problem's episodes, [episodes, steps + 1, n].
-        """
-        sizes = [problem.n_operators for problem in problems]
-        lengths = [self._policy.steps_per_task * size for size in sizes]
+    ) -> tuple[Episodes, Iterator[Step]]:
+        """Whole episodes from starts [n], so many of every problem, all side by side."""
+        lengths = (self._policy.steps_per_task * problem.n_operators for problem in problems)
         drawn = [rng.random((episodes, t)) for rng, t in zip(rngs, lengths, strict=True)]
-        uniform = torch.from_numpy(side_by_side(drawn)).flatten(0, 1).T
-        first = [start for start in starts for _ in range(episodes)]
         every = [problem for problem in problems for _ in range(episodes)]
-        walk = self._policy.episodes(every, first).walk(uniform)
-        places = np.concatenate([side_by_side(first)[None], walk.places.to("cpu", torch.int32)])
-        places = places.swapaxes(0, 1).reshape(len(problems), episodes, len(places), -1)
-        parts = zip(places, lengths, sizes, strict=True)
-        return walk, [part[:, : t + 1, :n] for part, t, n in parts]
+        run = self._policy.episodes(every, [start for start in starts for _ in range(episodes)])
+        uniform = torch.from_numpy(side_by_side(drawn)).flatten(0, 1).T
+        return run, map(run.step, uniform.to(run.place.device))
+
+    def _placements(
+        self, problems: Sequence[Problem], starts: Sequence[Ints], places: Sequence[Tensor]
+    ) -> Iterator[Ints]:
+        """Placements [episodes, steps + 1, n] of every problem, from those after each step."""
+        each = np.split(torch.stack([*places], 1).to("cpu", torch.int32).numpy(), len(problems))
+        for start, problem, own in zip(starts, problems, each, strict=True):
+            n = problem.n_operators
+            own = own[:, : self._policy.steps_per_task * n, :n]
+            yield np.concatenate([np.broadcast_to(start, (len(own), 1, n)), own], axis=1)
 
     def _start(self, row: int, rng: np.random.Generator) -> Ints:
         problem = self.task.training[row]

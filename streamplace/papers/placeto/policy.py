@@ -14,8 +14,6 @@ the last visit the tour begins again, and all operators count as not yet visited
 Shapes: as in `streamplace.papers.improving.batch`, and one node of each operator.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -28,10 +26,12 @@ from streamplace.papers.improving.episodes import Episodes, ImprovingPolicy
 from streamplace.papers.improving.messages import (
     WIDTH,
     ColumnLinear,
+    Edges,
     Messages,
     NodeGraph,
     begin,
     scaled,
+    summaries,
 )
 from streamplace.papers.placeto import PlacetoConfig
 
@@ -57,15 +57,17 @@ class PlacetoPolicy(ImprovingPolicy):
         self.out = ColumnLinear(HIDDEN, config.devices)
         self.apply(begin)
 
-    def forward(self, graph: NodeGraph, v: Tensor, groups: Sequence[Tensor]) -> Tensor:
-        """Scores of devices [G, D] for operators v [G].
+    def forward(self, graph: NodeGraph, groups: Tensor) -> Tensor:
+        """Scores of devices [G, D] for one operator of every episode.
 
-        The groups [G, N] are the operators upstream of v, downstream of it, and all others.
+        The groups [4, G, N] are the operator, those upstream and downstream of it, and all others.
         """
-        e = torch.cat([self.along(graph), self.against(graph.reversed())])
+        e = summaries(graph, self.along, self.against)
+        e = e.view(-1, *groups.shape[1:])  # [10, G, N]
         pools = (self.upstream, self.downstream, self.beside)
-        pooled = [pool(e, group) for pool, group in zip(pools, groups, strict=True)]
-        return self.out(self.hidden(torch.cat([e[:, v], *pooled])).relu()).T
+        pooled = [pool(e, group) for pool, group in zip(pools, groups[1:], strict=True)]
+        parts = torch.cat([(groups[0] * e).sum(2), *pooled])
+        return self.out(self.hidden(parts).relu()).T
 
     def begin(self, batch: TaskBatch, place: Tensor) -> "PlacetoEpisodes":
         """Start an episode of each problem; legal placements are [T]."""
@@ -80,9 +82,9 @@ class Pool(nn.Module):
         self.each, self.pooled = ColumnLinear(SUMMARY, SUMMARY), ColumnLinear(SUMMARY, SUMMARY)
 
     def forward(self, e: Tensor, group: Tensor) -> Tensor:
-        """Pooled embeddings [10, G] of groups [G, N] of operators with embeddings [10, T]."""
+        """Pooled embeddings [10, G] of groups [G, N] of operators with embeddings [10, G, N]."""
         share = group / group.sum(1, keepdim=True).clamp(min=1)
-        each = self.each(e).relu().view(-1, *group.shape)
+        each = self.each(e.flatten(1)).relu().view_as(e)
         return self.pooled((share * each).sum(2)).relu()
 
 
@@ -90,8 +92,9 @@ class PlacetoEpisodes(Episodes):
     """Episodes of Placeto."""
 
     def __init__(self, policy: PlacetoPolicy, batch: TaskBatch, place: Tensor) -> None:
-        super().__init__(batch, place)
-        self._policy, config, every = policy, policy.config, batch.problems
+        super().__init__(policy, batch, place)
+        config, every = policy.config, batch.problems
+        self._devices = config.devices
         order = np.tile(np.arange(batch.n), (len(every), 1))
         for row, problem in zip(order, every, strict=True):
             check_devices(problem, config.devices)
@@ -99,14 +102,15 @@ class PlacetoEpisodes(Episodes):
         self._order = torch.from_numpy(order).to(place.device)  # [G, N] operators by turn
         self._turn = self._order.argsort(1)  # [G, N] turns by operator
         self._upstream = upstream(batch)  # [T, N]
+        self._edges = Edges.of_tasks(batch.sweep())
         self._v = batch.first  # [G] current operators
         source, none = batch.source, torch.zeros_like(batch.compute)
         streams = none.index_add(0, source, torch.ones_like(batch.size)).clamp(min=1)
         self._bytes_out = none.index_add(0, source, batch.size) / streams  # [T] mean
 
-    def scores(self) -> tuple[Tensor, Tensor]:
-        """Scores of all devices that the model supports [G, D], and which are open."""
-        batch, devices = self.batch, self._policy.config.devices
+    def look(self) -> tuple[tuple[NodeGraph, Tensor], Tensor]:
+        """The graph with groups of operators, and open devices of those of the model [G, D]."""
+        batch = self.batch
         now = (self.steps % batch.count)[:, None]
         v = self._order.gather(1, now)  # [G, 1]
         self._v = batch.first + v[:, 0]
@@ -116,23 +120,14 @@ class PlacetoEpisodes(Episodes):
         costs = torch.stack([batch.compute, self._bytes_out, start]).float()[..., None]
         costs = scaled(costs, exists, batch.episode, len(now))[..., 0]
         bits = torch.stack([visited.flatten(), current.flatten()])
-        nodes = torch.cat([costs[:2], bits, costs[2:], one_hot(self.place, devices).T])
-        source, target = batch.source[:, None], batch.target[:, None]
-        graph = NodeGraph(
-            k=1,
-            nodes=nodes,
-            edges=nodes.new_zeros(0, *source.shape),
-            source=source,
-            target=target,
-            exists=torch.ones_like(source, dtype=torch.bool),
-            sweep=batch.along,
-            back=batch.against,
-        )
+        nodes = torch.cat([costs[:2], bits, costs[2:], one_hot(self.place, self._devices).T])
+        graph = NodeGraph(nodes, nodes.new_zeros(0, 1, len(batch.source), 1), self._edges)
         above = self._upstream[self._v]
         below = self._upstream.view(len(v), -1, batch.n).take_along_dim(v[:, None], 2)[..., 0]
         beside = exists.view_as(current) & ~(above | below | current)
-        scores = self._policy(graph, self._v, (above, below, beside))
-        return scores, pad(batch.legal(self.place)[self._v], (0, devices - batch.d))
+        is_open = batch.legal(self.place)[self._v]
+        groups = torch.stack([current, above, below, beside])
+        return (graph, groups), pad(is_open, (0, self._devices - batch.d))
 
     def act(self, action: Tensor) -> None:
         """Move the current operators to devices [G]."""
@@ -144,8 +139,7 @@ def upstream(batch: TaskBatch) -> Tensor:
     number = torch.arange(len(batch.unit), device=batch.unit.device)
     itself = one_hot(number % batch.n, batch.n)
     reached = itself.clone()
-    for streams in torch.split(batch.along.stream, batch.along.sizes):
-        of_inputs = reached[batch.source[streams]]
-        to = batch.target[streams, None].expand_as(of_inputs)
-        reached.scatter_reduce_(0, to, of_inputs, "amax")
+    for u, v in batch.by_level:
+        of_inputs = reached[u]
+        reached.scatter_reduce_(0, v[:, None].expand_as(of_inputs), of_inputs, "amax")
     return reached > itself

@@ -18,7 +18,6 @@ from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.policy import GiphPolicy
 from streamplace.papers.improving import ImprovingConfig
-from streamplace.papers.improving.episodes import Episodes
 from streamplace.papers.improving.reinforce import ImprovingLearner
 
 pytestmark = pytest.mark.slow
@@ -38,16 +37,22 @@ def learner(objective="makespan", problems=PAPER, **options):
 
 @pytest.fixture
 def walks(monkeypatch):
-    """Every walk of a learner: the placements it began at, and its steps."""
+    """Placements of every walk of a learner of one episode, log-probabilities and entropies."""
     kept: list[Any] = []
-    walk = Episodes.walk
+    likelihood, episodes = GiphPolicy.likelihood, GiphPolicy.episodes
 
-    def keeping(self, uniform):
-        starts = self.place.view(uniform.shape[1], -1).numpy()
-        kept.append((starts, walk(self, uniform)))
-        return kept[-1][1]
+    def starting(self, problems, places):
+        kept.append([places[0]])
+        return episodes(self, problems, places)
 
-    monkeypatch.setattr(Episodes, "walk", keeping)
+    def keeping(self, batch, steps):
+        kept[-1].extend(step.place[0].numpy() for step in steps)
+        found = likelihood(self, batch, steps)
+        kept[-1] = (np.array(kept[-1]), *(part[:, 0].detach().numpy() for part in found))
+        return found
+
+    monkeypatch.setattr(GiphPolicy, "episodes", starting)
+    monkeypatch.setattr(GiphPolicy, "likelihood", keeping)
     return kept
 
 
@@ -59,14 +64,13 @@ def test_the_loss_raises_choices_by_later_gains(walks):
     paper = MODELS["giph"].presets["paper"].model
     pupil = learner(**paper.model_dump())
     loss, report = pupil.loss(rows(1), 0, 3)
-    ((start, walk),) = walks
-    assert (start == random_placements(PAPER[1], 1, generator(3, 1))).all()
+    ((places, log_ps, _),) = walks
+    assert (places[:1] == random_placements(PAPER[1], 1, generator(3, 1))).all()
     bound = OBJECTIVES["makespan"].bound(PAPER[1])
-    places = np.concatenate([start, walk.places[:, 0].numpy()])
     costs = OBJECTIVES["makespan"].values(PAPER[1], places) / bound
     drops = costs[:-1] - costs[1:]
     wanted = 0.0
-    for t, log_p in enumerate(walk.log_p[:, 0].detach().numpy()):
+    for t, log_p in enumerate(log_ps):
         later = sum(paper.discount**k * drop for k, drop in enumerate(drops[t:]))
         wanted -= paper.discount**t * log_p * (later - (drops[:t].mean() if t else 0.0))
     assert float(loss.detach()) == pytest.approx(wanted, rel=1e-4)
@@ -78,16 +82,15 @@ def test_walks_may_begin_with_the_best_and_compare(walks):
     paper = MODELS["placeto"].presets["paper"].model
     pupil = learner(**paper.model_dump(include=set(ImprovingConfig.model_fields)))
     losses = [float(pupil.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
-    met = [np.concatenate([start, walk.places[:, 0].numpy()]) for start, walk in walks]
+    met = [places for places, _, _ in walks]
     values = [OBJECTIVES["makespan"].values(PAPER[1], places) for places in met]
     together = PAPER[1].repaired(np.zeros((1, PAPER[1].n_operators), np.int32))[0]
     assert met[0][0].tolist() == together.tolist()
     assert met[1][0].tolist() == met[0][values[0].argmin()].tolist()
     returns = [np.log(v[:-1] / v[-1]) for v in values]
-    bonus = [paper.entropy * float(walk.entropy.detach().sum()) for _, walk in walks]
+    bonus = [paper.entropy * entropy.sum() for _, _, entropy in walks]
     assert losses[0] == pytest.approx(-bonus[0], abs=1e-4)
-    log_p = walks[1][1].log_p[:, 0].detach().numpy()
-    gained = (log_p * (returns[1] - returns[0]) / 2).sum()
+    gained = (walks[1][1] * (returns[1] - returns[0]) / 2).sum()
     assert losses[1] == pytest.approx(-gained - bonus[1], rel=1e-3)
 
 
