@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from streamplace.api.arguments import GraphLike, planned_graph
 from streamplace.control.policy import MakePolicy
@@ -27,14 +27,14 @@ from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.result import PlanCurve, PlanResult
 from streamplace.planning.traces import RateTrace, planned_for_trace
-from streamplace.settings.convert import BudgetLike, ClusterLike, FilePath
+from streamplace.settings.convert import BudgetLike, ClusterLike, ConstraintsLike, FilePath
 from streamplace.settings.plan import PlanSettings
 
 R = TypeVar("R")
-OffersLike = Catalogue | Iterable[Offer] | FilePath
-"""Offers, a catalogue of them, or the path of a file."""
-TraceLike = RateTrace | FilePath
-"""Rates over time, or the path of a CSV file with them."""
+OffersLike = Catalogue | Iterable[Offer] | Mapping[str, Any] | FilePath
+"""Offers, a catalogue of them, the tables of an offers file, or its path."""
+TraceLike = RateTrace | Mapping[str, Sequence[Quantity]] | FilePath
+"""Rates over time, the columns of a CSV file with them, or its path."""
 BOUND_NODES = 200
 """Nodes of the branch and bound of each slot's bound."""
 
@@ -47,6 +47,7 @@ def plan(
     quantile: float = 1.0,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
+    constraints: ConstraintsLike | None = None,
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -73,7 +74,11 @@ def plan(
     offers
         Types of machines with prices, or the path of a TOML file with them.
     cluster
-        Available machines, instead of offers; the plan uses as few as possible.
+        Available machines, instead of offers; the plan uses the cheapest of them or, if they have
+        no prices, as few as possible.
+    constraints
+        Rules for the machines of operators. A machine is called as its offer if there is one only,
+        else ``small-0``, ``small-1`` and so on; ``small`` stands for all of these in ``allowed``.
     headroom
         Share h of each resource whose use is proportional to the rate that stays free: the plan is
         for 1 / (1 − h) times the rate.
@@ -115,6 +120,7 @@ def plan_frontier(
     *,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
+    constraints: ConstraintsLike | None = None,
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -129,7 +135,7 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph, offers, cluster, headroom, keep_parallelism, confidence, trust_profile, seed
+    graph, offers, cluster, constraints, headroom, keep_parallelism, confidence, trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.
@@ -155,6 +161,7 @@ def plan_schedule(
     terms: MoveTerms | None = None,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
+    constraints: ConstraintsLike | None = None,
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -176,7 +183,7 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph, offers, cluster, headroom, keep_parallelism, confidence, trust_profile, seed
+    graph, offers, cluster, constraints, headroom, keep_parallelism, confidence, trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.

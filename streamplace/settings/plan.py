@@ -1,6 +1,6 @@
 """Settings of ``plan``: for a rate, a range of rates, or rates over time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import HOW_LONG, WHERE, file_key, option
 from streamplace.settings.searches import OfMeasuredGraph, SearchLimits
-from streamplace.settings.shared import WhatIfs
+from streamplace.settings.shared import UnderRules, WhatIfs
 
 if TYPE_CHECKING:
     from streamplace.control.policy import MakePolicy
@@ -64,26 +64,30 @@ def rates_of(value: Any) -> tuple[float, ...]:
 
 
 def _trace(value: Any) -> "RateTrace":
-    from streamplace.planning.traces import RateTrace, read_trace
+    from streamplace.planning.traces import RateTrace, read_trace, trace_of
 
     if isinstance(value, RateTrace):
         return value
     if isinstance(value, str | PathLike):
         return read_trace(Path(value))
-    raise ValueError("it must be a RateTrace, or the path of a CSV file with rates")
+    if isinstance(value, Mapping):
+        return trace_of(value)
+    raise ValueError("it must be a RateTrace, the columns of a CSV file with rates, or its path")
 
 
 def _offers(value: Any) -> "Catalogue":
-    from streamplace.planning.offers import Catalogue, Offer, read_offers
+    from streamplace.planning.offers import Catalogue, Offer, offers_from_tables, read_offers
 
     if isinstance(value, Catalogue):
         return value
     if isinstance(value, str | PathLike):
         return read_offers(Path(value))
+    if isinstance(value, Mapping):
+        return offers_from_tables(value)
     listed = list(value) if isinstance(value, Iterable) else [value]
     if all(isinstance(offer, Offer) for offer in listed):
         return Catalogue.of(listed)
-    raise ValueError("it must be a list of Offer, or the path of a file with offers")
+    raise ValueError("it must be a list of Offer, the tables of an offers file, or its path")
 
 
 def _operators(value: Any) -> Any:
@@ -142,7 +146,7 @@ OWN_MACHINES: ClusterFile = option(
 )
 
 
-class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph, validate_default=True):
+class PlanSettings(WhatIfs, UnderRules, SearchLimits, OfMeasuredGraph, validate_default=True):
     """What is planned, for which rates, with which machines."""
 
     rate: Annotated[tuple[float, ...], BeforeValidator(rates_of)] | None = option(
@@ -234,4 +238,5 @@ class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph, validate_default=True
             self.keep_parallelism or frozenset(self.keep),
             self.seed,
             self.limits() or PLAN_BUDGET,
+            constraints=self.constraints,
         )
