@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from os import PathLike
@@ -28,7 +28,12 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import HOW_LONG, PICTURES, argument, file_key, option, output
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
-from streamplace.settings.shared import ChangeOptions, MeasuredGraphOptions, SearchOptions
+from streamplace.settings.shared import (
+    ChangeOptions,
+    ConstraintOptions,
+    MeasuredGraphOptions,
+    SearchOptions,
+)
 from streamplace.settings.verb import SILENT, Progress, Verb
 
 if TYPE_CHECKING:
@@ -36,15 +41,15 @@ if TYPE_CHECKING:
     from streamplace.control.problem import MoveTerms
     from streamplace.control.schedule import PlanSchedule
     from streamplace.evaluate.plans import Planner
-    from streamplace.io.given import ClusterLike, GraphLike
+    from streamplace.io.given import ClusterLike, ConstraintsLike, GraphLike
     from streamplace.model.graph import StreamGraph
     from streamplace.model.units import Quantity
     from streamplace.planning.offers import Catalogue, Offer
     from streamplace.planning.result import PlanCurve, PlanResult
     from streamplace.planning.traces import RateTrace
 
-    OffersLike = Catalogue | Iterable[Offer] | FilePath
-    TraceLike = RateTrace | FilePath
+    OffersLike = Catalogue | Iterable[Offer] | Mapping[str, Any] | FilePath
+    TraceLike = RateTrace | Mapping[str, Sequence[Quantity]] | FilePath
 else:  # not imported for the help; what converts a value checks its type
     MoveTerms = RateTrace = Any
     MakePolicy = Callable[..., Any]
@@ -78,13 +83,15 @@ def rates_of(value: Any) -> tuple[float, ...]:
 
 
 def _trace(value: Any) -> RateTrace:
-    from streamplace.planning.traces import RateTrace, read_trace
+    from streamplace.planning.traces import RateTrace, read_trace, trace_of
 
     if isinstance(value, RateTrace):
         return value
     if isinstance(value, str | PathLike):
         return read_trace(Path(value))
-    raise ValueError("it must be a RateTrace, or the path of a CSV file with rates")
+    if isinstance(value, Mapping):
+        return trace_of(value)
+    raise ValueError("it must be a RateTrace, the columns of a CSV file with rates, or its path")
 
 
 def _operators(value: Any) -> Any:
@@ -119,7 +126,14 @@ def _policy_names() -> Iterable[str]:
     return (*POLICIES, "all")
 
 
-class Plan(ChangeOptions, SearchOptions, MeasuredGraphOptions, Verb, validate_default=True):
+class Plan(
+    ChangeOptions,
+    ConstraintOptions,
+    SearchOptions,
+    MeasuredGraphOptions,
+    Verb,
+    validate_default=True,
+):
     """Plan the machines for GRAPH at a rate: which, how many, and what runs on them.
 
     The plan says how many subtasks each operator has and where they run, what it costs per hour,
@@ -332,6 +346,7 @@ def plan(
     quantile: float = 1.0,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
+    constraints: ConstraintsLike | None = None,
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -358,7 +373,11 @@ def plan(
     offers
         Types of machines with prices, or the path of a TOML file with them.
     cluster
-        Available machines, instead of offers; the plan uses as few as possible.
+        Available machines, instead of offers; the plan uses the cheapest of them or, if they have
+        no prices, as few as possible.
+    constraints
+        Rules for the machines of operators. A machine is called as its offer if there is one only,
+        else ``small-0``, ``small-1`` and so on; ``small`` stands for all of these in ``allowed``.
     headroom
         Share h of each resource whose use is proportional to the rate that stays free: the plan is
         for 1 / (1 − h) times the rate.
@@ -400,6 +419,7 @@ def plan_frontier(
     *,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
+    constraints: ConstraintsLike | None = None,
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -414,7 +434,7 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph, offers, cluster, headroom, keep_parallelism, confidence, trust_profile, seed
+    graph, offers, cluster, constraints, headroom, keep_parallelism, confidence, trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.
@@ -443,6 +463,7 @@ def plan_schedule(
     terms: MoveTerms | None = None,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
+    constraints: ConstraintsLike | None = None,
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -464,7 +485,7 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph, offers, cluster, headroom, keep_parallelism, confidence, trust_profile, seed
+    graph, offers, cluster, constraints, headroom, keep_parallelism, confidence, trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.

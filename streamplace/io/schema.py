@@ -46,13 +46,14 @@ class DeviceToml(TypedDict, total=False):
     egress: Egress
     ingress: Ingress
     watts: Annotated[Amount, doc("power of a busy core in excess of an idle one")]
+    price: Annotated[Amount, doc("per hour, in any currency; the cost of a plan on the cluster")]
 
 
 LinkToml = TypedDict(
     "LinkToml",
     {
-        "from": Required[Annotated[str, doc("device that sends")]],
-        "to": Required[Annotated[str, doc("device that receives")]],
+        "from": Required[Annotated[str, doc("device, or offer, that sends")]],
+        "to": Required[Annotated[str, doc("device, or offer, that receives")]],
         "bandwidth": Annotated[Quantity, doc("'100 Mbps', or at least 100000 bit/s")],
         "latency": Annotated[Quantity, doc("seconds, or '20 ms'")],
     },
@@ -84,7 +85,7 @@ class ClusterToml(TypedDict, total=False):
 
 @with_config(STRICT)
 class OfferToml(TypedDict, total=False):
-    """A type of machine that can be bought."""
+    """A type of machine that can be bought, or is owned."""
 
     name: Required[
         Annotated[str, doc("the machines of a plan are called name-0, name-1 and so on")]
@@ -112,11 +113,20 @@ class OfferToml(TypedDict, total=False):
         int, Field(ge=0, le=MOST_DEVICES, description="machines that every plan has, 0 or more")
     ]
     at_most: Annotated[int, Field(ge=1, le=MOST_DEVICES, description="maximum number of machines")]
+    owned: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MOST_DEVICES,
+            description="machines that you have, and of which there are no more; they cost nothing "
+            "without price, and a single one is called name",
+        ),
+    ]
 
 
 @with_config(STRICT)
 class OffersToml(TypedDict, total=False):
-    """Types of machines that can be bought, and their prices."""
+    """Types of machines that can be bought or are owned, their prices, and their links."""
 
     per_core: Annotated[Amount, doc("price per hour of a core of the default speed")]
     per_gb: Annotated[Amount, doc("price per hour of 1 GB of memory")]
@@ -129,6 +139,11 @@ class OffersToml(TypedDict, total=False):
             "one subtask"
         ),
     ]
+    links: Annotated[
+        ListOf[LinkToml], doc("from each machine of an offer to each of another, in one direction")
+    ]
+    bandwidth: Annotated[Quantity, doc("of every link not listed; unlimited by default")]
+    latency: Annotated[Quantity, doc("of every link not listed: seconds, or '1 ms'")]
     offers: Required[
         Annotated[list[OfferToml], FailFast(), Field(min_length=1, description="one or more types")]
     ]

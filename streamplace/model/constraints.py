@@ -100,7 +100,12 @@ def _labelled(devices: Devices, label: str) -> Iterable[str]:
         tag = label.removeprefix(TAG)
         names = [n for n, tags in zip(devices.name, devices.tags, strict=True) if tag in tags]
     else:
-        names = [n for n in devices.name if n.startswith(label) and n[len(label) :].isdecimal()]
+        numbered = f"{label}-"  # as in plans
+        names = [
+            name
+            for name in devices.name
+            if name.removeprefix(numbered if name.startswith(numbered) else label).isdecimal()
+        ]
     return names or [label]
 
 

@@ -50,6 +50,7 @@ class DeviceFields(Generic[Texts, Numbers, Counts, TagSets]):
     ingress: Numbers = ruled(NumberRule(inf, least=SLOWEST, parse=bandwidth_bps))
     watts: Numbers = ruled(NumberRule())
     reserved: Numbers = ruled(NumberRule(parse=speed))
+    price: Numbers = ruled(NumberRule())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,6 +74,8 @@ class Device(CheckedRow, DeviceFields[str, Quantity, int, frozenset[str]]):
         Power that a busy core draws beyond an idle one; 0 where energy is of no interest.
     reserved
         MIPS of all its cores together that other processes take, such as Java.
+    price
+        Price per hour, in any currency, which plans add up; 0 if it costs nothing.
     """
 
     _error: ClassVar[type[StreamplaceError]] = ClusterError

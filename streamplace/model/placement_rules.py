@@ -155,7 +155,7 @@ def compile_rules(
     tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
     sizes, room = graph.operators.memory, cluster.devices.memory
     any_fits = bool(sizes.sum() <= room.min())  # all operators together, on any device
-    unit = _units(graph, [*c.colocate, *chains])
+    unit = units_of(graph, [*c.colocate, *chains])
     allowed = _allowed(graph, cluster, c, unit, tagged)
     apart = _apart(graph, cluster, c.exlocate, unit)
     if any_fits:
@@ -199,7 +199,8 @@ def _fitting(
     return _doubted(graph, rules) if devices is None else rules
 
 
-def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
+def rows_of(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
+    """Rows of the operators that a rule names."""
     for name in sorted(names, key=str):
         if name not in graph.operators:
             is_text = isinstance(name, str)
@@ -221,11 +222,11 @@ def _chains(graph: StreamGraph) -> list[frozenset[str]]:
     ]
 
 
-def _units(graph: StreamGraph, groups: Sequence[frozenset[str]]) -> Ints:
-    """Merge overlapping groups, then number the units by first operator."""
+def units_of(graph: StreamGraph, groups: Sequence[frozenset[str]]) -> Ints:
+    """Unit of each operator: merge overlapping groups, then number the units by first operator."""
     if not groups:
         return np.arange(graph.n_operators, dtype=np.int32)
-    members = (_rows(graph, group, "colocate") for group in groups)
+    members = (rows_of(graph, group, "colocate") for group in groups)
     return joined(graph.n_operators, ((rows[0], v) for rows in members for v in rows[1:]))
 
 
@@ -257,7 +258,7 @@ def _allowed(
     limits = [(v, frozenset({device}), "pin") for v, device in c.pin.items()]
     limits += [(v, devices, "allowed") for v, devices in c.allowed.items()]
     for name, devices, what in limits:
-        row = _rows(graph, [name], what)
+        row = rows_of(graph, [name], what)
         mask = _mask(cluster, devices, f"{what} of {quoted(name)}")
         _narrow(graph, allowed, unit[row], mask, unit)
     if tagged:
@@ -319,7 +320,7 @@ def _apart(
         return np.empty((0, 2), np.int32)
     pairs = []
     for group in groups:
-        rows = np.array(_rows(graph, group, "exlocate"), np.int64)
+        rows = np.array(rows_of(graph, group, "exlocate"), np.int64)
         units, counts = np.unique(unit[rows], return_counts=True)
         if (counts > 1).any():
             both = rows[unit[rows] == units[np.argmax(counts)]].tolist()

@@ -7,7 +7,9 @@ What fits on one machine is relaxed to linear inequalities. Their variables are 
 each operator's tuples on the machine, and for each stream the part w(e) of it that stays local;
 streams whose parts are not those of their ends are left out. For shuffles w = f(u) · f(v), which
 McCormick's inequalities bound from above on the box of the shares; for forward streams
-w = min(f(u), f(v)). OR-tools' GLOP solves linear programs over them. No proof relies on the solver:
+w = min(f(u), f(v)). Rules only tighten this: of operators that share no machine, Σ f / (most share)
+≤ 1; colocated ones hold parts of subtasks in one proportion y, so that f is between multiples of y.
+OR-tools' GLOP solves linear programs over them. No proof relies on the solver:
 its dual values only serve as multipliers of `Polytope.most`.
 
 The strongest bound is a configuration linear program by column generation, which decides whether
@@ -27,6 +29,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +45,7 @@ from streamplace.planning.cuts import (
     item_cuts,
     least_cost,
     resource_cuts,
+    rule_cuts,
 )
 from streamplace.planning.demand import (
     ALL_TO_ALL,
@@ -64,6 +68,8 @@ MOST_NODES = 8_000
 """Nodes explored in total after which the limit of each type is not raised further."""
 NO_GAP, NO_GAIN = 1e-7, 1e-6
 """Shares of operators, by separation and by the master program, that are 0 but for rounding."""
+LEAST_HIGH = 1e-6
+"""Largest share of an operator on a machine below which it may meet any other in the relaxation."""
 WHOLE = 1e-6
 """Tolerance within which a number of key groups is whole."""
 DIGITS = 40
@@ -139,6 +145,7 @@ class Relaxation:
         self._instructions, self._memory = demand.least_instructions, demand.least_memory
         self._slots = _least_slots(demand, catalogue)
         self._sharing = _sharing(demand, catalogue)
+        self._part_range = np.array([demand.part_range(v) for unit in demand.units for v in unit])
         self.boxes = [self._box(demand, catalogue, t) for t in range(len(catalogue.offers))]
 
     @property
@@ -160,14 +167,17 @@ class Relaxation:
             *self._local_rows(streams, low, high),
             *self._resource_rows(kind, streams),
             *self._slot_rows(kind, n + len(streams)),
+            *self._apart_rows(high),
+            *self._unit_rows(n + len(streams) + len(shared)),
         ]
+        parts = np.array(self._part_limits(low, high)).reshape(-1, 2)
         ends = [(demand.source[e], demand.target[e]) for e in streams]
         local = [min(high[u], high[v]) for u, v in ends]
         return Polytope(
             n,
             tuple(rows),
-            np.r_[low, np.zeros(len(streams)), 0 * shared],
-            np.r_[high, np.array(local), shared],
+            np.r_[low, np.zeros(len(streams)), 0 * shared, parts[:, 0]],
+            np.r_[high, np.array(local), shared, parts[:, 1]],
         )
 
     def loosest(self, box: Box, shares: Floats) -> int:
@@ -229,6 +239,47 @@ class Relaxation:
             slots[i] = 1.0
         return [Inequality(slots, 1.0), *rows]
 
+    def _apart_rows(self, high: Floats) -> list[Inequality]:
+        """Σ f(v) / high(v) ≤ 1 over operators of which a machine holds one."""
+        rows = []
+        for group in self.demand.apart:
+            here = {v: 1 / float(high[v]) for v in group if high[v] > LEAST_HIGH}
+            rows += [Inequality(here, float(MARGIN))] if len(here) > 1 else []
+        return rows
+
+    def _unit_rows(self, first: int) -> list[Inequality]:
+        """Limits low · y ≤ f(v) ≤ high · y by the part y of each unit of colocated operators."""
+        rows, ranges = [], iter(self._part_range.tolist())
+        for y, unit in enumerate(self.demand.units, first):
+            for v, (low, high) in zip(unit, islice(ranges, len(unit)), strict=True):
+                rows.append(Inequality({v: 1.0, y: -high * float(MARGIN)}, 0.0))
+                rows.append(Inequality({v: -1.0, y: low / float(MARGIN)}, 0.0))
+        return rows
+
+    def _part_limits(self, low: Floats, high: Floats) -> list[tuple[float, float]]:
+        """Least and most part of each unit within a box."""
+        limits, ranges = [], iter(self._part_range.tolist())
+        for unit in self.demand.units:
+            most = 1.0
+            for v, (least, _) in zip(unit, islice(ranges, len(unit)), strict=True):
+                most = min(most, float(high[v]) / least * float(MARGIN))
+            limits.append((0.0, most))
+        return limits
+
+    def meeting(self, box: Box, shares: Floats) -> list[Box] | None:
+        """Return boxes that keep operators apart which share the machine; None if none do."""
+        for group in self.demand.apart:
+            present = [v for v in group if shares[v] > WHOLE]
+            if len(present) > 1:
+                v = max(present, key=lambda v: float(shares[v]))
+                absent = [w for w in group if w != v]
+                return [
+                    Box(box.low, _without(box.high, rows))
+                    for rows in ([v], absent)
+                    if not box.low[rows].any()
+                ]
+        return None
+
     def _local_rows(self, streams: list[int], low: Floats, high: Floats) -> list[Inequality]:
         """Upper bounds of the parts of streams that stay local (McCormick)."""
         demand, rows = self.demand, []
@@ -256,6 +307,12 @@ class Relaxation:
         groups = np.maximum(self.whole_groups, 1)
         whole = np.floor(high * groups * (1 + SLACK)) / groups
         return Box(np.zeros(demand.n_operators), np.where(self.whole_groups > 0, whole, high))
+
+
+def _without(high: Floats, rows: list[int]) -> Floats:
+    fewer = np.array(high)
+    fewer[rows] = 0.0
+    return fewer
 
 
 def _scaled(need: Floats, local: Floats | None, capacity: float) -> Inequality:
@@ -466,7 +523,9 @@ def proven_bound(
     relaxation = Relaxation(demand, catalogue)
     columns = Columns(relaxation, most_nodes)
     relaxations: dict[str, Callable[[list[ExactCut]], Iterable[ExactCut]]] = {
-        "resources": lambda _: resource_cuts(demand, catalogue),
+        "resources": lambda _: chain(
+            resource_cuts(demand, catalogue), rule_cuts(demand, catalogue)
+        ),
         "items": lambda _: item_cuts(demand, catalogue),
         "network": lambda cuts: _network_cuts(relaxation, catalogue, cuts, stop),
         "contents": lambda cuts: _excluding(
@@ -581,10 +640,14 @@ def _push(heap: list[_Node], relaxation: Relaxation, kind: int, worth: Floats, b
 def _split(relaxation: Relaxation, node: _Node) -> list[Box]:
     """Return two boxes that exclude the node's optimum; none if a machine can hold it.
 
-    Branches on the operator whose share is furthest from a whole number of key groups; if all are
+    Operators that must not meet come first. Then it
+    branches on the operator whose share is furthest from a whole number of key groups; if all are
     whole, on the stream that the relaxation overestimates most.
     """
     groups, shares = relaxation.whole_groups, node.optimum.shares
+    apart = relaxation.meeting(node.box, shares)
+    if apart is not None:
+        return apart
     scaled = shares * groups
     distance = np.abs(scaled - np.round(scaled))
     if distance.max(initial=0.0) > WHOLE:

@@ -19,7 +19,7 @@ import numpy as np
 from streamplace.model.arrays import Bools, Floats
 from streamplace.placers.exact.cpsat import Effort, solve_model
 from streamplace.planning.demand import Demand, slot_groups, slots_of
-from streamplace.planning.offers import Catalogue, Prices
+from streamplace.planning.offers import Catalogue, Prices, is_place
 from streamplace.planning.packing import CPU, MEMORY, RESOURCES, SLOTS, allowed, capacities
 from streamplace.planning.parallelism import parallelism_on_fastest
 
@@ -49,7 +49,8 @@ class Cut(Generic[A]):
     worth: tuple[A, ...]  # largest worth of one machine of each type, z
     demand: A  # worth of all operators together
     # What made the cut: "cpu", "memory" or "slots", "cpu items" or "memory items", "network" or
-    # "contents"; "machines" if no resource is needed, so that there is a machine all the same.
+    # "contents"; "machines" if no resource is needed, so that there is a machine all the same;
+    # "rules" for machines that a rule needs.
     origin: str
 
     def holds(self, counts: Sequence[int]) -> bool:
@@ -109,6 +110,22 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
             yield Cut(tuple(MARGIN * z for z in worth), need.total, RESOURCES[need.resource])
     if not needed:
         yield Cut((Fraction(1),) * len(catalogue.offers), Fraction(1), "machines")
+
+
+def rule_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
+    """Cuts of the machines that operators need that may not run everywhere, or not together.
+
+    Of operators of which no two share a machine, each needs one of its own.
+    """
+    may_run = allowed(demand, catalogue)
+    placed = {(v,) for v, tags in enumerate(demand.requires) if any(map(is_place, tags))}
+    for group in sorted({*placed, *demand.apart}):
+        rows = list(group)
+        places = {may_run[:, v].tobytes(): may_run[:, v] for v in rows}
+        places[b""] = np.asarray(may_run[:, rows].any(axis=1))
+        for place in places.values():
+            inside = [v for v in rows if not (may_run[:, v] & ~place).any()]
+            yield Cut(tuple(Fraction(int(t)) for t in place), Fraction(len(inside)), "rules")
 
 
 def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
@@ -172,7 +189,7 @@ def cheapest_counts(
     """
     counts, _ = solve_counts(
         Prices.of(catalogue).numbers,
-        [(offer.at_least, offer.at_most) for offer in catalogue.offers],
+        count_limits(catalogue),
         [cut.whole() for cut in cuts],
         MOST_WORK if len(catalogue.offers) <= MANY_TYPES else LITTLE_WORK,
         above=above,
@@ -180,6 +197,11 @@ def cheapest_counts(
         tried=tried,
     )
     return counts
+
+
+def count_limits(catalogue: Catalogue) -> list[tuple[int, int]]:
+    """Fewest and most machines of each type to try: all of those that cost nothing."""
+    return [(o.at_least if o.price else o.at_most, o.at_most) for o in catalogue.offers]
 
 
 def solve_counts(
@@ -278,6 +300,7 @@ def _is_refuted(
     stop: Callable[[], bool],
 ) -> bool:
     """Whether a depth-first search shows that no numbers below the goal satisfy the cuts."""
+    limits = count_limits(catalogue)
 
     def is_too_dear(t: int, money: int, needs: list[int]) -> bool:
         costs = (least(t, need) for least, need in zip(singles, needs, strict=True))
@@ -285,8 +308,9 @@ def _is_refuted(
 
     def rests(t: int, money: int, needs: list[int]) -> Iterator[Node]:
         """The next type, and money and needs after each number of this one, the largest first."""
-        offer, number = catalogue.offers[t], prices.numbers[t]
-        for n in range(min(offer.at_most, money // number), offer.at_least - 1, -1):
+        number = prices.numbers[t]
+        low, high = limits[t]
+        for n in range(min(high, money // number) if number else high, low - 1, -1):
             remainder = [need - n * cut.worth[t] for cut, need in zip(cuts, needs, strict=True)]
             yield t + 1, money - n * number, remainder
 

@@ -11,7 +11,8 @@ every operator is a group of its own.
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import combinations
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from streamplace.errors import GraphError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.graph import StreamGraph
+from streamplace.model.keep_apart import rival_columns
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.rules import PlanRules, without_rules
 
 FLINK_GROUP = "default"
 """Slot sharing group of operators that name none."""
@@ -29,7 +32,7 @@ ALL_TO_ALL, ONE_TO_ONE, EITHER = 0, 1, 2
 """How a stream connects subtasks; `EITHER` is one to one if both ends have equal parallelism."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Demand:
     """Resources that a graph of N operators and M streams needs, summed over subtasks."""
 
@@ -63,6 +66,8 @@ class Demand:
     # [M] whether the tuples of a stream may be distributed to the target's subtasks in other parts
     # than those of its other inputs, or leave the source in other parts than they came.
     uneven: Bools
+    unit: Ints  # [N] group numbers; operators of a group are colocated
+    apart: tuple[tuple[int, ...], ...]  # groups of operators of which no two share a machine
 
     @property
     def n_operators(self) -> int:
@@ -89,6 +94,49 @@ class Demand:
         """Whether each stream joins subtask i to subtask i at these parallelisms, [M]."""
         equal = parallelism[self.source] == parallelism[self.target]
         return np.asarray((self.joined == ONE_TO_ONE) | ((self.joined == EITHER) & equal))
+
+    @cached_property
+    def units(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of several colocated operators."""
+        groups = (np.flatnonzero(self.unit == u).tolist() for u in np.unique(self.unit).tolist())
+        alone = len(self.unit) == int(self.unit.max(initial=-1)) + 1
+        return () if alone else tuple(tuple(group) for group in groups if len(group) > 1)
+
+    def parts(self, parallelism: Ints) -> Ints:
+        """Subtasks of each operator that are placed together, beside those of its unit, [N]."""
+        part = np.ones_like(parallelism)
+        for unit in self.units:
+            rows = list(unit)
+            part[rows] = parallelism[rows] // np.gcd.reduce(parallelism[rows])
+        return part
+
+    def together(self, group: Ints) -> Ints:
+        """Groups of operators, merged where operators of two of them are colocated, [N]."""
+        pairs = [(unit[0], v) for unit in self.units for v in unit[1:]]
+        for u, v in pairs:
+            group = np.where(group == group[v], group[u], group)
+        return np.unique(group, return_inverse=True)[1].astype(np.int32) if pairs else group
+
+    def rivals(self) -> tuple[Ints, Ints]:
+        """Where the rivals of each operator begin, [N + 1], and all rivals; both may be empty."""
+        if not self.apart:
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        pairs = np.array([pair for group in self.apart for pair in combinations(group, 2)])
+        pairs = np.unique(np.sort(pairs.reshape(-1, 2), axis=1), axis=0).astype(np.int32)
+        start, rival = rival_columns(pairs, self.n_operators)
+        return start.astype(np.int32), rival.astype(np.int32)
+
+    def part_range(self, v: int) -> tuple[float, float]:
+        """Least and largest ratio of operator v's share of tuples to its share of subtasks."""
+        low = high = 1.0
+        limit, keeps = int(self.parallelism_limit[v]), bool(self.keeps[v])
+        for groups in self.dealing[v]:
+            p = np.arange(1, min(groups, limit or groups) + 1)
+            p = np.array([limit]) if keeps and limit <= groups else p
+            if groups:
+                low = min(low, float((groups // p * p / groups).min()))
+                high = max(high, float((-(-groups // p) * p / groups).max()))
+        return low, high
 
     @property
     def fixed(self) -> bool:
@@ -139,7 +187,9 @@ class Demand:
         )
 
 
-def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Demand:
+def demand_of(
+    graph: StreamGraph, fixed: bool | Collection[str] = False, rules: PlanRules | None = None
+) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
 
     Operators that are ``fixed``, by name or all, keep the parallelism of the graph, as those do
@@ -154,6 +204,7 @@ def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Dema
     ([500.0, 150.0], [4000.0])
     """
     graph = unchained(graph)
+    rules = rules or without_rules(graph)
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
     named = _named(graph, fixed)
@@ -173,7 +224,7 @@ def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Dema
         messages=graph.message_loads,
         at_max_rate=flow.input_rate / operators.largest_rates(),
         memory=np.array(operators.memory),
-        requires=operators.requires,
+        requires=rules.requires,
         dealing=dealing,
         parallelism_limit=_limits(graph, tied, named),
         keeps=keeps,
@@ -185,6 +236,8 @@ def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Dema
         bits=8 * flow.tuples * payload,
         joined=joined,
         uneven=uneven,
+        unit=rules.unit,
+        apart=rules.apart,
     )
 
 

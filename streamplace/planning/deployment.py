@@ -3,13 +3,13 @@
 A packing counts the subtasks on each machine; here each subtask gets its place, beside its partners
 in one-to-one streams where that is possible.
 
-The load of a machine depends on its contents only, but the load of a link between two devices of a
-cluster depends on both. If links are too slow, machines swap devices of their type, then subtasks
-move; if that is not enough, the plan is refused and the search goes on. Ignoring links only lowers
-the cost, so the bound holds.
+The load of a machine depends on its contents only, but the load of a link between two machines
+depends on both. If links are too slow, machines of a cluster swap devices of their type, then
+subtasks move; if that is not enough, the plan is refused and the search goes on. Ignoring links
+only lowers the cost, so the bound holds.
 """
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -22,12 +22,11 @@ from streamplace.model.arrays import Ints
 from streamplace.model.cluster import MOST_DEVICES, Cluster
 from streamplace.model.coarsening import finest_level
 from streamplace.model.constraints import Constraints
-from streamplace.model.devices import SLACK, Device
+from streamplace.model.devices import SLACK
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.subtasks import with_parallelism
-from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.throughput.loads import link_loads
 from streamplace.placers.anneal.throughput import with_lower_peak
 from streamplace.placers.anneal.walk import first_place, placement_of
@@ -104,14 +103,16 @@ def deployment_of(
 ) -> PlannedDeployment:
     """Return the deployment of packed machines, named after their offers and numbered."""
     expansion = expand(with_parallelism(demand.graph, packed.parallelism))
-    number, devices = Counter[int](), list[Device]()
-    for kind in packed.kinds.tolist():
-        offer = catalogue.offers[kind]
-        devices.append(offer.device(f"{offer.name}-{number[kind]}"))
-        number[kind] += 1
+    kinds = packed.kinds.tolist()
+    devices = [
+        catalogue.offers[kind].device(name)
+        for kind, name in zip(kinds, catalogue.machines(kinds), strict=True)
+    ]
+    bandwidth, latency = catalogue.between(kinds)
     cluster = Cluster.of(
         devices,
-        bandwidth=UNLIMITED_BPS,
+        bandwidth=bandwidth,
+        latency=latency,
         overhead=catalogue.overhead,
         overhead_per_byte=catalogue.overhead_per_byte,
     )
@@ -148,9 +149,26 @@ def _beside(demand: Demand, rows: Ints, neighbours: list[list[int]]) -> list[Int
         waiting = [] if root in where else [(root, alone)]
         while waiting:
             v, partners = waiting.pop()
-            where[v] = _placed(rows[:, v], partners)
-            waiting += [(u, where[v]) for u in neighbours[v] if u not in where]
+            if v in where:  # it is colocated with an operator that came first
+                continue
+            for u, place in _unit_placed(demand, rows, v, partners):
+                where[u] = place
+                waiting += [(w, where[u]) for w in neighbours[u] if w not in where]
     return [where[v] for v in range(demand.n_operators)]
+
+
+def _unit_placed(demand: Demand, rows: Ints, v: int, partners: Ints) -> Iterator[tuple[int, Ints]]:
+    """Machine of each subtask of an operator, and of those that are colocated with it.
+
+    Subtask i of p is in part ⌊i·g/p⌋ of the g parts of the unit, as in `Expansion.constraints`.
+    """
+    members = next((unit for unit in demand.units if v in unit), (v,))
+    totals = rows[:, list(members)].sum(axis=0)
+    number = int(np.gcd.reduce(totals))
+    size = len(partners) // number if len(members) > 1 else 1
+    place = _placed(rows[:, v] // size, partners[::size])
+    for u, total in zip(members, totals.tolist(), strict=True):
+        yield u, np.repeat(place, total // number) if len(members) > 1 else place
 
 
 def _crossing(demand: Demand, parallelism: Ints, rows: Ints, where: list[Ints]) -> float:
@@ -214,12 +232,17 @@ def has_loops(demand: Demand, parallelism: Ints) -> bool:
 def acceptor(problem: PlanProblem) -> Accept:
     """Return a function that accepts packed machines if they carry the rate in the simulator.
 
-    On the machines of a cluster, it also assigns devices whose links carry the rate. It refuses
+    On the machines of a cluster, it also assigns devices whose links carry the rate, and it moves
+    subtasks where links are too slow. It refuses
     parallelisms at which there are too many streams between subtasks, or at which a subtask that
     fires once per set of tuples receives its inputs at unequal rates, and more machines than a
     cluster may have.
     """
-    linked = None if problem.cluster is None else LinkedDevices(problem, problem.cluster)
+    linked: LinkedDevices | LinkedOffers | None = None
+    if problem.cluster is not None:
+        linked = LinkedDevices(problem, problem.cluster)
+    elif problem.is_linked:
+        linked = LinkedOffers(problem)
 
     def accept(packed: PackedMachines) -> PackedMachines | None:
         if len(packed.kinds) > MOST_DEVICES:
@@ -246,13 +269,15 @@ class LinkedDevices:
     def __init__(self, problem: PlanProblem, cluster: Cluster) -> None:
         self._demand, self._catalogue = problem.demand, problem.catalogue
         self._cluster, self._members = cluster, problem.members
-        self._seed = problem.settings.seed
+        self._problem = problem
 
     def accept(self, packed: PackedMachines) -> PackedMachines | None:
         """Assign devices whose links carry the rate; None if none are found."""
         devices, carried = self._swapped(packed, self._first(packed))
         if carried < 1 - TOLERANCE:
-            packed = self._moved(packed, devices)
+            deployment = deployment_of(self._demand, self._catalogue, packed)
+            present = deployment.on(self._cluster, devices)
+            packed = moved(self._problem, packed, deployment, self._cluster, present, devices)
             devices, carried = self._swapped(packed, devices)
         return None if carried < 1 - TOLERANCE else replace(packed, devices=devices)
 
@@ -297,21 +322,48 @@ class LinkedDevices:
                 swaps.append(changed)
         return swaps
 
-    def _moved(self, packed: PackedMachines, devices: Ints) -> PackedMachines:
-        """Move subtasks until links carry the rate; keep the result if resources still suffice."""
-        deployment = deployment_of(self._demand, self._catalogue, packed)
-        names = deployment.expansion.graph.operators.name
-        on_these = frozenset(self._cluster.devices.name[d] for d in devices.tolist())
-        rules = Constraints(allowed=dict.fromkeys(names, on_these))
-        present = deployment.on(self._cluster, devices)
-        problem = Problem(deployment.expansion.graph, self._cluster, rules, known=present)
-        level = finest_level(problem)
-        start = first_place(problem, level, [present])
-        place = with_lower_peak(level, start, self._seed, Meter(Budget(None, MOST_MOVES), 1), 1.0)
-        rows = deployment.expansion.fold(placement_of(problem, place))[:, devices].T
-        moved = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
-        packing = packing_of(self._demand, self._catalogue, packed.parallelism)
-        return moved if largest_use(packing, moved).max() <= 1 + SLACK else packed
+
+class LinkedOffers:
+    """Machines of offers whose links are limited."""
+
+    def __init__(self, problem: PlanProblem) -> None:
+        self._problem = problem
+
+    def accept(self, packed: PackedMachines) -> PackedMachines | None:
+        """Move subtasks until the links carry the rate; None if that is not enough."""
+        deployment = deployed(self._problem, packed)
+        if deployment.carries:
+            return packed
+        present = deployment.placement
+        all_machines = np.arange(len(packed.kinds), dtype=np.int32)
+        packed = moved(self._problem, packed, deployment, deployment.cluster, present, all_machines)
+        return packed if deployed(self._problem, packed).carries else None
+
+
+def moved(
+    problem: PlanProblem,
+    packed: PackedMachines,
+    deployment: PlannedDeployment,
+    cluster: Cluster,
+    present: Placement,
+    devices: Ints,
+) -> PackedMachines:
+    """Move subtasks until links carry the rate; keep the result if resources still suffice."""
+    expansion = deployment.expansion
+    on_these = frozenset(cluster.devices.name[d] for d in devices.tolist())
+    rules = expansion.constraints(problem.constraints_on(cluster))
+    allowed = dict.fromkeys(expansion.graph.operators.name, on_these)
+    allowed |= {name: on_these & places for name, places in rules.allowed.items()}
+    rules = Constraints(rules.pin, rules.colocate, rules.exlocate, allowed)
+    placing = Problem(expansion.graph, cluster, rules, known=present)
+    level = finest_level(placing)
+    start = first_place(placing, level, [present])
+    meter = Meter(Budget(None, MOST_MOVES), 1)
+    place = with_lower_peak(level, start, problem.settings.seed, meter, 1.0)
+    rows = expansion.fold(placement_of(placing, place))[:, devices].T
+    other = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
+    packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
+    return other if largest_use(packing, other).max() <= 1 + SLACK else packed
 
 
 def fullest_link(deployment: PlannedDeployment) -> PlanLimit | None:

@@ -13,9 +13,10 @@ from math import inf, prod
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.planning.bounds import CostBound
+from streamplace.planning.cuts import count_limits
 from streamplace.planning.demand import slot_groups, slots_of
 from streamplace.planning.offers import Prices
 from streamplace.planning.packing import (
@@ -25,6 +26,7 @@ from streamplace.planning.packing import (
     Accept,
     PackedMachines,
     Packing,
+    is_whole,
     machine_kinds,
     packing_of,
     uses,
@@ -72,18 +74,17 @@ class Enumeration:
         The plan is None if there is none; the bound is None if it is proven that there is no plan.
         """
         offers, numbers = self._catalogue.offers, self._prices.numbers
+        limits = count_limits(self._catalogue)
         highest = [
-            min(o.at_most, MOST_MACHINES if below is None else (below - 1) // n)
-            for o, n in zip(offers, numbers, strict=True)
+            min(high, MOST_MACHINES if below is None else (below - 1) // n) if n else high
+            for (_, high), n in zip(limits, numbers, strict=True)
         ]
-        ranges = [range(o.at_least, h + 1) for o, h in zip(offers, highest, strict=True)]
+        ranges = [range(low, h + 1) for (low, _), h in zip(limits, highest, strict=True)]
         if prod(map(len, ranges)) > MOST_COUNTS:
             return None, bound
         # Without a known plan, more machines of a type are not tried: they remain open.
         beyond = [
-            self._prices.cost(
-                tuple(h + 1 if u == t else offers[u].at_least for u in range(len(offers)))
-            )
+            self._prices.cost(tuple(h + 1 if u == t else limits[u][0] for u in range(len(offers))))
             for t, h in enumerate(highest)
             if below is None and h < offers[t].at_most
         ]
@@ -215,7 +216,8 @@ class Enumeration:
 def _fitting(packing: Packing, kind: int, rows: Ints) -> Longs:
     """Numbers of the contents that fit on a machine of a type."""
     use = np.asarray(uses(packing, np.full(len(rows), kind, np.int32), rows))
-    return np.flatnonzero(use.max(axis=1) <= 1 + SLACK)
+    fits: Bools = use.max(axis=1) <= 1 + SLACK
+    return np.flatnonzero(fits & is_whole(packing, rows))
 
 
 def _may_fit(packing: Packing, kinds: Ints, rows: Ints) -> Longs:

@@ -1,19 +1,20 @@
-"""Offers: the types of machines that can be bought, and their prices."""
+"""Offers: the types of machines that can be bought or are owned, and their prices."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from math import gcd, isfinite, lcm
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from streamplace.errors import ClusterError, StreamplaceError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
-from streamplace.io.parsing import parse_toml
+from streamplace.io.parsing import parse_tables, parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import (
@@ -27,11 +28,19 @@ from streamplace.model.columns import (
 )
 from streamplace.model.defaults import SPEED
 from streamplace.model.devices import Device, settle_units
-from streamplace.model.message_text import quoted
-from streamplace.model.units import LARGEST, Quantity, mips, seconds
+from streamplace.model.message_text import quoted, suggestion
+from streamplace.model.units import (
+    LARGEST,
+    UNLIMITED_BPS,
+    Quantity,
+    bandwidth_bps,
+    check_bandwidth,
+    mips,
+    seconds,
+)
 
 LEAST_PRICE = 1e-15
-"""Smallest price of a machine."""
+"""Smallest price of a machine that is not owned."""
 MOST_OFFERS = 500
 """Most types of machines; each cut and each step of the search for a plan reads all of them."""
 OF_DEVICE = dict(rules_of(Device))
@@ -44,7 +53,7 @@ class Offer(CheckedRow):
     Attributes
     ----------
     price
-        Price of one machine per hour, in any currency.
+        Price of one machine per hour, in any currency; 0 only if it is owned.
     mips, cores
         Million instructions per second of a core, and number of cores.
     memory
@@ -59,6 +68,9 @@ class Offer(CheckedRow):
         Fewest and most machines of this type in a plan.
     reserved
         MIPS of all its cores together that other processes take, such as Java.
+    owned
+        Number of machines that are there already, and of which there are no more; 0 for machines
+        to buy. A single one has the name of the offer, several are numbered as bought ones.
 
     Examples
     --------
@@ -67,7 +79,7 @@ class Offer(CheckedRow):
     """
 
     name: str
-    price: float = field(metadata={"rule": NumberRule(LEAST_PRICE, least=LEAST_PRICE)})
+    price: float = ruled(NumberRule())
     mips: Quantity = ruled(OF_DEVICE["mips"])
     cores: int = ruled(OF_DEVICE["cores"])
     memory: Quantity = ruled(OF_DEVICE["memory"])
@@ -78,6 +90,7 @@ class Offer(CheckedRow):
     at_least: int = ruled(CountRule(0, MOST_DEVICES))
     at_most: int = field(default=MOST_DEVICES, metadata={"rule": CountRule(1, MOST_DEVICES)})
     reserved: Quantity = ruled(OF_DEVICE["reserved"])
+    owned: int = ruled(CountRule(0, MOST_DEVICES))
 
     _error: ClassVar[type[StreamplaceError]] = ClusterError
     _called: ClassVar[str] = "an offer"
@@ -85,11 +98,18 @@ class Offer(CheckedRow):
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
         check_name(self.name, self._called, self._error)
-        for column in ("cores", "slots", "at_least", "at_most"):
+        for column in ("cores", "slots", "at_least", "at_most", "owned"):
             value = getattr(self, column)
             if isinstance(value, np.number | float) and float(value).is_integer():  # of a table
                 put(column, int(value))
         self._check()
+        if self.price < LEAST_PRICE and not (self.owned and self.price == 0):
+            raise ClusterError(
+                f"{self._owner} has price {self.price:g}; it must be at least {LEAST_PRICE:g}, or "
+                "owned must say how many you have"
+            )
+        if self.owned:
+            put("at_most", min(self.at_most, self.owned))
         settle_units(self)
         put("tags", frozenset(self.tags))
         if self.slots != math.inf:
@@ -122,26 +142,54 @@ class Offer(CheckedRow):
 
     def device(self, name: str) -> Device:
         """Return a machine of this type as a device of a cluster."""
-        return Device(name, **{shared: getattr(self, shared) for shared in _SHARED})
+        alike = {shared: getattr(self, shared) for shared in _SHARED}
+        return Device(name, **alike | {"tags": without_places(self.tags)})
 
     @classmethod
-    def of_device(cls, device: Device) -> "Offer":
-        """Return a type of machine with a price of 1 that is like a device."""
-        return cls("machine", 1.0, **{shared: getattr(device, shared) for shared in _SHARED})
+    def of_device(cls, device: Device, price: float = 1.0) -> "Offer":
+        """Return a type of owned machine that is like a device."""
+        alike = {shared: getattr(device, shared) for shared in _SHARED}
+        return cls("machine", price, owned=MOST_DEVICES, **alike)
 
 
-_SHARED = OF_DEVICE.keys() & dict(rules_of(Offer)).keys()
+_SHARED = OF_DEVICE.keys() & dict(rules_of(Offer)).keys() - {"price"}
 """Fields that a type of machine and a device have in common."""
 
 
-def offer_of(machine: str) -> str:
-    """Type of a bought machine: its name without the number that tells equal machines apart."""
-    return machine.rpartition("-")[0]
+ON = "\0"
+"""Beginning of a tag that stands for machines, as rules name them; no tag of a file has it."""
+
+
+def is_place(tag: str) -> bool:
+    """Whether a tag stands for machines."""
+    return tag.startswith(ON)
+
+
+def without_places(tags: Iterable[str]) -> frozenset[str]:
+    """Tags that do not stand for machines."""
+    return frozenset(tag for tag in tags if not is_place(tag))
+
+
+def offer_of(machine: str, alone: Collection[str] = ()) -> str:
+    """Offer of a machine: its name, without the number that tells equal machines apart.
+
+    Machines that are ``alone`` have the name of their offer.
+    """
+    return machine if machine in alone else machine.rpartition("-")[0]
+
+
+class Link(NamedTuple):
+    """Links from each machine of an offer to each machine of another, in one direction."""
+
+    source: str
+    target: str
+    bandwidth: float  # bit/s
+    latency: float  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All offers, and the CPU cost of tuples between machines."""
+    """All offers, the links between their machines, and the CPU cost of tuples on these."""
 
     offers: tuple[Offer, ...]
     overhead: float = 0.0  # core seconds per remote tuple, at each end
@@ -149,6 +197,12 @@ class Catalogue:
     # Whether a slot may hold a subtask of each operator of a slot sharing group, as in Flink;
     # otherwise it holds one subtask.
     slot_sharing: bool = False
+    # Links that are unlike all others, and the bandwidth (bit/s) and latency (s) of these.
+    links: tuple[Link, ...] = ()
+    bandwidth: float = UNLIMITED_BPS
+    latency: float = 0.0
+    # Offers of a single machine of another one, as rules name the machine: `offer_of` their name.
+    singled: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.offers:
@@ -162,6 +216,13 @@ class Catalogue:
         twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
         if twice is not None:
             raise ClusterError(f"two offers are called {quoted(twice)}; names must differ")
+        for offer in self.offers:
+            several = next((o for o in self.offers if o.name == offer_of(offer.name)), None)
+            if offer.owned == 1 and several is not None and several.owned != 1:
+                raise ClusterError(
+                    f"machines of offer {quoted(several.name)} may be called {quoted(offer.name)}, "
+                    "as another offer is; rename one"
+                )
         if sum(offer.at_least for offer in self.offers) > MOST_DEVICES:
             raise ClusterError(
                 f"at_least of all offers together is above {MOST_DEVICES}, the most machines of a "
@@ -175,13 +236,82 @@ class Catalogue:
         overhead: Quantity = 0.0,
         overhead_per_byte: Quantity = 0.0,
         slot_sharing: bool = False,
+        links: Iterable[Mapping[str, Any]] = (),
+        bandwidth: Quantity | None = None,
+        latency: Quantity = 0.0,
     ) -> "Catalogue":
-        """Build a catalogue from offers, with units parsed."""
+        """Build a catalogue from offers, with units parsed; links are as in a file."""
+        listed_offers = tuple(offers)
         with located("overhead"):
             per_tuple = seconds(overhead)
         with located("overhead_per_byte"):
             per_byte = seconds(overhead_per_byte)
-        return cls(tuple(offers), per_tuple, per_byte, slot_sharing)
+        fastest = max((float(offer.mips) for offer in listed_offers), default=0.0)
+        with located("every link"):
+            usual = _bandwidth(bandwidth, fastest), seconds(latency)
+        names = [offer.name for offer in listed_offers]
+        pairs = dict[tuple[str, str], Link]()
+        for row in links:
+            ends = str(row["from"]), str(row["to"])
+            with located(f"link {ends[0]}→{ends[1]}"):
+                if unknown := [name for name in ends if name not in names]:
+                    hint = suggestion(unknown[0], names)
+                    raise ClusterError(f"there is no offer {quoted(unknown[0])}{hint}")
+                if ends in pairs:
+                    raise ClusterError("it is listed twice; drop one")
+                speed = _bandwidth(row["bandwidth"], fastest) if "bandwidth" in row else usual[0]
+                delay = seconds(row["latency"]) if "latency" in row else usual[1]
+                pairs[ends] = Link(*ends, speed, delay)
+        return cls(listed_offers, per_tuple, per_byte, slot_sharing, tuple(pairs.values()), *usual)
+
+    def family(self, offer: str) -> str:
+        """Name of the offer in the file that an offer of the catalogue belongs to."""
+        return offer_of(offer) if offer in self.singled else offer
+
+    @property
+    def whole(self) -> tuple[Offer, ...]:
+        """Offers with all of their machines, as in the file."""
+        merged = dict[str, Offer]()
+        for offer in self.offers:
+            name = self.family(offer.name)
+            low, high = offer.at_least, offer.at_most
+            if other := merged.get(name):
+                low, high = low + other.at_least, high + other.at_most
+            merged[name] = replace(offer, name=name, at_least=low, at_most=high)
+        return tuple(merged.values())
+
+    @property
+    def alone(self) -> frozenset[str]:
+        """Machines that have the name of their offer, as they are the only ones."""
+        return frozenset(offer.name for offer in self.offers if offer.owned == 1)
+
+    def machines(self, kinds: Iterable[int]) -> list[str]:
+        """Names of machines of these types, in order."""
+        names, number = list[str](), Counter[int]()
+        for kind in kinds:
+            offer = self.offers[kind]
+            name = offer.name
+            if name not in self.alone | self.singled:
+                while f"{name}-{number[kind]}" in self.singled:
+                    number[kind] += 1
+                name = f"{name}-{number[kind]}"
+                number[kind] += 1
+            names.append(name)
+        return names
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether links limit what machines send to each other."""
+        return min([self.bandwidth, *(link.bandwidth for link in self.links)]) < UNLIMITED_BPS
+
+    def between(self, kinds: Sequence[int]) -> tuple[Floats, Floats]:
+        """Bandwidth and latency of the links between machines of these types, [D, D] each."""
+        family = np.array([self.family(self.offers[kind].name) for kind in kinds])
+        speed, delay = (np.full((len(kinds),) * 2, x) for x in (self.bandwidth, self.latency))
+        for link in self.links:
+            pairs = np.ix_(family == link.source, family == link.target)
+            speed[pairs], delay[pairs] = link.bandwidth, link.latency
+        return speed, delay
 
     def slots(self, counts: Sequence[int]) -> float:
         """Slots of these numbers of machines together."""
@@ -231,7 +361,7 @@ class Prices:
         exact = [exact_price(offer.price) for offer in catalogue.offers]
         common = lcm(*(price.denominator for price in exact))
         multiples = [int(price * common) for price in exact]
-        step = gcd(*multiples)
+        step = gcd(*multiples) or 1
         return cls(tuple(number // step for number in multiples), Fraction(step, common))
 
     def cost(self, counts: Sequence[int]) -> int:
@@ -259,15 +389,30 @@ def parse_offers(content: bytes, where: str) -> Catalogue:
     >>> parse_offers(text, "offers.toml").offers[0].price
     0.08
     """
-    tables = parse_toml("offers", content, where)
-    prices = tables.get("per_core", 0.0), tables.get("per_gb", 0.0)
+    return _catalogue(parse_toml("offers", content, where), where)
+
+
+def offers_from_tables(tables: Mapping[str, Any]) -> Catalogue:
+    """Catalogue from the tables of an offers file."""
+    return _catalogue(parse_tables("offers", dict(tables), "offers"), "offers")
+
+
+def _catalogue(tables: dict[str, Any], where: str) -> Catalogue:
+    prices = tables.pop("per_core", 0.0), tables.pop("per_gb", 0.0)
     with located(where):
-        return Catalogue.of(
-            [_priced(cast(dict[str, Any], row), *prices) for row in tables["offers"]],
-            tables.get("overhead", 0.0),
-            tables.get("overhead_per_byte", 0.0),
-            tables.get("slot_sharing", False),
-        )
+        offers = [_priced(dict(row), *prices) for row in tables.pop("offers")]
+        return Catalogue.of(offers, **tables)
+
+
+def _bandwidth(value: Quantity | None, fastest: float) -> float:
+    """Bandwidth of a link between machines, the fastest of which has this speed."""
+    if value is None:
+        return UNLIMITED_BPS
+    number = bandwidth_bps(value)
+    check_bandwidth("bandwidth", number, fastest)
+    if not number > 0:
+        raise ClusterError(f"bandwidth is {number:g}; it must be above 0")
+    return number
 
 
 def _priced(row: dict[str, Any], per_core: float, per_gb: float) -> Offer:
@@ -283,7 +428,7 @@ def _priced(row: dict[str, Any], per_core: float, per_gb: float) -> Offer:
             )
         row["cores"] = math.ceil(cpu)
         row["mips"] = mips(SPEED) * cpu / row["cores"]
-    if "price" in row:
+    if "price" in row or row.get("owned"):
         return Offer(**row)
     offer = Offer(**row, price=1.0)
     cores = offer.cores * float(offer.mips) / mips(SPEED)

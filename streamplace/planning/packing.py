@@ -40,6 +40,10 @@ class Packing(NamedTuple):
     forward: Bools  # [M]
     bundle: Ints  # [N] operators of one number are joined by forward streams
     slot_group: Ints  # [N] operators of one number share slots
+    unit: Ints  # [N] operators of one number are colocated
+    part: Ints  # [N] subtasks that are placed together, beside those of the unit
+    rival_start: Ints  # [N + 1] where the rivals of each operator begin; empty if there are none
+    rival: Ints  # operators that must not share a machine with an operator
     parallelism: Ints  # [N]
     most: Floats  # [N, P + 1]
     least: Floats  # [N, P + 1]
@@ -56,6 +60,8 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
     most, least, stored = shares_of(demand, parallelism)
     forward = demand.one_to_one(parallelism)
     per_tuple, per_bit = catalogue.handling
+    rival_start, rival = demand.rivals()
+    bundle = connected(demand.n_operators, demand.source[forward], demand.target[forward])
     return Packing(
         instructions=demand.instructions + demand.of_messages(parallelism),
         cores=demand.graph.operators.cores,
@@ -66,8 +72,12 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         tuples=demand.tuples,
         bits=demand.bits,
         forward=forward,
-        bundle=connected(demand.n_operators, demand.source[forward], demand.target[forward]),
+        bundle=demand.together(bundle),
         slot_group=slot_groups(demand, catalogue),
+        unit=demand.unit,
+        part=demand.parts(parallelism).astype(np.int32),
+        rival_start=rival_start,
+        rival=rival,
         parallelism=parallelism.astype(np.int32),
         most=most,
         least=least,
@@ -138,6 +148,13 @@ def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines
             in_use[idle[: max(0, offer.at_least - int(in_use[same].sum()))]] = True
     devices = None if packed.devices is None else packed.devices[in_use]
     return PackedMachines(packed.kinds[in_use], packed.parallelism, packed.rows[in_use], devices)
+
+
+def is_whole(packing: Packing, rows: Ints) -> Bools:
+    """Whether each machine has as many parts of each operator of a unit, [D]."""
+    parts, rest = np.divmod(rows, packing.part)
+    first = np.unique(packing.unit, return_index=True)[1][packing.unit]
+    return np.asarray(((rest == 0) & (parts == parts[:, first])).all(axis=1))
 
 
 def uses(packing: Packing, kinds: Ints, rows: Ints) -> Floats:

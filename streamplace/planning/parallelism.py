@@ -81,11 +81,11 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
         yield demand.parallelism_limit
         return
     tried: set[bytes] = set()
-    chains = chains_of(demand)
+    chains, tied = demand.together(chains_of(demand)), demand.together(demand.tied)
     groups, slots = slot_groups(demand, catalogue), catalogue.slots(counts)
     most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
     for wanted in _wanted(demand, catalogue, counts, most):
-        for together in (chains, demand.tied):
+        for together in (chains, tied):
             vector = _raised(demand, wanted, together, most)
             fits = slots_of(groups, vector[None])[0] <= slots
             if (
@@ -137,7 +137,8 @@ def parallelism_on_slowest(demand: Demand, catalogue: Catalogue, counts: Sequenc
     """Return the least parallelisms that the slowest core of these machines allows, [N]."""
     if demand.fixed:
         return demand.parallelism_limit
-    return _raised(demand, _least_of_each(demand, catalogue, counts), demand.tied, inf)
+    least = _least_of_each(demand, catalogue, counts)
+    return _raised(demand, least, demand.together(demand.tied), inf)
 
 
 def _least_of_each(
@@ -187,7 +188,27 @@ def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
         group = together[v]
         highest[group] = _with_equal_parts(demand.dealing[v], int(highest[group]))
     vector = highest[together]
-    return np.where(limit > 0, np.minimum(vector, limit), vector).astype(np.int32)
+    limited = np.where(limit > 0, np.minimum(vector, limit), vector).astype(np.int32)
+    return _in_parts(demand, limited) if demand.units else limited
+
+
+def _in_parts(demand: Demand, vector: Ints) -> Ints:
+    """Raise parallelisms to multiples of the lowest of colocated operators, if limits allow that.
+
+    Otherwise gcd(p, q), the number of parts into which they can be divided, may be as low as 1.
+    """
+    raised = vector.copy()
+    for unit in map(list, demand.units):
+        lowest = int(raised[unit].min())
+        for v in unit:
+            group, limit = demand.tied == demand.tied[v], int(demand.parallelism_limit[v])
+            times = -(-int(raised[v]) // lowest)
+            if limit and lowest * times > limit:
+                times = limit // lowest
+            if not demand.keeps[v]:
+                raised[group] = lowest * times
+    same = all(len(np.unique(raised[demand.tied == g])) == 1 for g in np.unique(demand.tied))
+    return raised if same else vector
 
 
 def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:

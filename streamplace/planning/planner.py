@@ -5,9 +5,11 @@ notes say what it assumes. A refusal says why no machines carry a rate, and whic
 carry.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -70,6 +72,7 @@ from streamplace.planning.rates import (
     use_at,
 )
 from streamplace.planning.result import PlanLimit, PlanResult, PlanSlots
+from streamplace.planning.rules import each_left_out, words_of
 from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.verification import contradictions
 
@@ -84,6 +87,8 @@ CHEAPEST_SHARE = 0.95
 IN_VAIN_SHARE = 0.7
 """Share of the time budget after which a search without a plan ends, so that its refusal can say
 what is carried."""
+MOST_BLAMED = 20
+"""Most rules of which a refusal tries whether they exclude a rate."""
 HIGHEST_SHARE, CHECKS, LEAST_SECONDS = 0.4, 6, 1e-3
 """Share of the budget for the highest rate; the rest is for the plan that carries it. How many
 times as long as deploying it once its description and its check take, which no clock ends; and the
@@ -267,7 +272,8 @@ def _with_fewer_machines(
     if problem.cluster is not None or meter.late:
         return packed, ()
     offers, rest = problem.catalogue.offers, Meter(meter.some(1.0))
-    by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
+    dear = (t for t, offer in enumerate(offers) if offer.price)
+    by_price = sorted(dear, key=lambda t: offers[t].price)
     while True:
         counts = packed.counts(len(offers))
         less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
@@ -280,7 +286,8 @@ def _with_fewer_machines(
         if rate_of(problem, smaller) < problem.rate * (1 - SLACK):
             cost = Prices.of(problem.catalogue).per_hour(fewer)
             carries = f"{digits(problem.with_reserve(rate), 6)} tuples/s for {cost:g} per hour"
-            return packed, (f"With one {offers[less].name} less, a plan carries {carries}.",)
+            one = problem.catalogue.family(offers[less].name)
+            return packed, (f"With one {one} less, a plan carries {carries}.",)
         packed = smaller
 
 
@@ -319,9 +326,15 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     limit = _limit(demand, packed, packing, names, use)
     machines, prices = dict.fromkeys(names, 1), dict[str, float]()
     if problem.cluster is None:
-        machines = {o.name: n for o, n in zip(catalogue.offers, counts, strict=True) if n}
-        prices = {offer.name: float(offer.price) for offer in catalogue.offers}
-    else:
+        number = Counter[str]()
+        for offer, n in zip(catalogue.offers, counts, strict=True):
+            number[catalogue.family(offer.name)] += n
+            prices[catalogue.family(offer.name)] = float(offer.price)
+        machines = {name: n for name, n in number.items() if n}
+    elif problem.is_priced:
+        price_of = problem.cluster.devices.price[packed.devices]
+        prices = dict(zip(names, price_of.tolist(), strict=True))
+    if problem.is_linked:
         link = fullest_link(at_rate)
         fullest = limit.use if demand.is_proportional else growing_use(demand, packing, packed)
         limit = limit if link is None or link.use <= fullest else link
@@ -343,6 +356,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         seed=problem.settings.seed,
         slots=slots,
         prices=prices,
+        alone=catalogue.alone if problem.cluster is None else frozenset(names),
         errors=problem.settings.errors,
         reserves=problem.reserves,
         notes=(f"Assumed: {assumed}.",) if assumed else (),
@@ -367,11 +381,11 @@ def _machines(
     slots = slots_of(slot_groups(demand, catalogue), packed.rows)
     if packed.devices is None:
         names = devices
-        largest = {
-            offer.name: int(slots[packed.kinds == t].max())
-            for t, offer in enumerate(catalogue.offers)
-            if (packed.kinds == t).any()
-        }
+        largest = dict[str, int]()
+        for t, offer in enumerate(catalogue.offers):
+            name, here = catalogue.family(offer.name), slots[packed.kinds == t]
+            if len(here):
+                largest[name] = max(largest.get(name, 0), int(here.max()))
     else:
         names = tuple(devices[d] for d in packed.devices.tolist())
         largest = dict(zip(names, slots.tolist(), strict=True))
@@ -458,7 +472,8 @@ def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_o
     nothing = "no offers carry" if problem.cluster is None else "the cluster does not carry"
     reason = slow_operator(problem)
     if reason or bound is None:
-        return f"{nothing} {rate}: {reason or _short_resource(demand, catalogue)}; {carried}"
+        reason = reason or _short_resource(demand, catalogue)
+        return f"{nothing} {rate}: {reason}{_blamed(problem, meter)}; {carried}"
     within, budget = (" within the budget", "raise the budget, ") if is_over else ("", "")
     missed = f"no plan was found{within} for {rate}, and none is excluded; "
     if problem.cluster is not None:
@@ -469,6 +484,21 @@ def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_o
     limited = any(offer.at_most < MOST_DEVICES for offer in catalogue.offers)
     more = "raise at_most, " if limited else ""
     return f"{missed}{budget}{more}add larger machines, or lower the rate ({carried})"
+
+
+def _blamed(problem: PlanProblem, meter: Meter) -> str:
+    """Clause about a rule without which the rate is not excluded; empty if there is none."""
+    rules = problem.settings.constraints
+    if rules is None or not problem.rules:
+        return ""
+    for words, fewer in islice(each_left_out(rules), MOST_BLAMED):
+        try:
+            other = problem.with_constraints(fewer)
+            if not slow_operator(other) and _bound(other, meter) is not None:
+                return f", under {words}"
+        except ProblemError:
+            continue
+    return ""
 
 
 def slow_operator(problem: PlanProblem) -> str:
@@ -528,7 +558,7 @@ def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, availa
     """Clause about a need that is larger than what all machines have for it."""
     which, machines = "the operators", "all machines"
     if need.tags:
-        which += f" that require {', '.join(sorted(need.tags))}"
+        which += f" that {words_of(need.tags)}"
         machines += " that may run them"
     resources: dict[int, tuple[Floats | Longs, Callable[[float], str]]] = {
         CPU: (demand.instructions, lambda speed: f"{_mips(speed)} of CPU"),

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamplace.errors import ProblemError, SettingError
 from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
@@ -18,9 +19,10 @@ from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import MARGIN
 from streamplace.planning.demand import Demand, demand_of, subtask_speeds
-from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.offers import Catalogue, Offer, offer_of, without_places
 from streamplace.planning.packing import allowed
 from streamplace.planning.parallelism import least_parallelism
+from streamplace.planning.rules import PlanRules, rules_on_cluster, rules_on_offers
 
 MOST_FREE = 1 - 1e-12
 """Largest share that stays free, so that the rest is not 0 by rounding."""
@@ -46,6 +48,7 @@ class PlannerSettings:
     # Errors of predictions for the graph; the plan then carries the rate even at the lower end of
     # its prediction. None plans with the prediction itself.
     errors: PredictionErrors | None = None
+    constraints: Constraints | None = None  # on the machines of operators, if any
 
     def __post_init__(self) -> None:
         if not 0 <= self.headroom < 1:
@@ -70,6 +73,7 @@ class PlanProblem:
     members: tuple[tuple[int, ...], ...] = ()  # indices of the cluster's devices of each type
     # Multiples of the rate that the plan is made for, by purpose.
     reserves: Mapping[str, float] = field(default_factory=dict)
+    rules: PlanRules | None = None  # None if there are no constraints
 
     @classmethod
     def of(
@@ -86,17 +90,22 @@ class PlanProblem:
                 "a plan tries many; let the operators fire 'each'"
             )
         reserved, reserves = _reserve(settings)
+        rules, constraints = None, settings.constraints
         if isinstance(machines, Catalogue):
-            problem = cls(graph, settings, machines, reserved, reserves=reserves)
+            if constraints is not None:
+                rules, machines = rules_on_offers(graph, constraints, machines)
+            problem = cls(graph, settings, machines, reserved, reserves=reserves, rules=rules)
         else:
-            catalogue, members = catalogue_of(machines)
-            problem = cls(graph, settings, catalogue, reserved, machines, members, reserves)
+            if constraints is not None:
+                rules = rules_on_cluster(graph, constraints, machines)
+            catalogue, members = catalogue_of(machines, rules)
+            problem = cls(graph, settings, catalogue, reserved, machines, members, reserves, rules)
         runs = allowed(problem.demand, problem.catalogue).any(axis=0)
         if not runs.all():
             v = int(np.argmin(runs))
             raise ProblemError(
                 f"operator {quoted(problem.demand.name[v])} requires "
-                f"{', '.join(sorted(problem.demand.requires[v]))}, which no offer has; add the "
+                f"{', '.join(sorted(graph.operators.requires[v]))}, which no offer has; add the "
                 "tags to an offer"
             )
         return problem
@@ -105,11 +114,53 @@ class PlanProblem:
     def demand(self) -> Demand:
         """Demand of the graph at the rate that the plan is made for."""
         graph = self.graph.at_rate(self.with_reserve(self.rate))
-        return demand_of(graph, self.settings.keep_parallelism)
+        return demand_of(graph, self.settings.keep_parallelism, self.rules)
 
     def with_reserve(self, rate: float) -> float:
         """Tuples/s to carry, so that what is reserved stays free at a rate."""
         return rate / (1 - self.reserved)
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether machines have prices; else the cost of a plan is their number."""
+        return self.cluster is None or bool(self.cluster.devices.price.any())
+
+    def with_constraints(self, constraints: Constraints | None) -> "PlanProblem":
+        """Return the same problem under other constraints."""
+        machines: Catalogue | Cluster | None = self.cluster
+        if machines is None:
+            offers = tuple(
+                replace(offer, tags=without_places(offer.tags)) for offer in self.catalogue.whole
+            )
+            machines = replace(self.catalogue, offers=offers, singled=frozenset())
+        return PlanProblem.of(self.graph, machines, replace(self.settings, constraints=constraints))
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether links may limit what machines send to each other."""
+        return self.cluster is not None or self.catalogue.is_linked
+
+    def constraints_on(self, cluster: Cluster) -> Constraints:
+        """Constraints with the names of the machines of a plan."""
+        rules = self.settings.constraints or Constraints()
+        if self.cluster is not None:
+            return rules.on(cluster.devices)
+        catalogue, names = self.catalogue, cluster.devices.name
+        families = [offer_of(name, catalogue.alone) for name in names]
+
+        def machines(label: str) -> set[str]:
+            tag = label.removeprefix(TAG) if label.startswith(TAG) else None
+            return {
+                name
+                for name, family, tags in zip(names, families, cluster.devices.tags, strict=True)
+                if label in (name, family) or tag in tags
+            }
+
+        pins = {name: min(machines(label)) for name, label in rules.pin.items()}
+        allowed = {
+            name: set().union(*map(machines, labels)) for name, labels in rules.allowed.items()
+        }
+        return Constraints(pins, rules.colocate, rules.exlocate, allowed)
 
     @property
     def rate(self) -> float:
@@ -174,11 +225,20 @@ def _reserve(settings: PlannerSettings) -> tuple[float, dict[str, float]]:
     return share, reserves
 
 
-def catalogue_of(cluster: Cluster) -> tuple[Catalogue, tuple[tuple[int, ...], ...]]:
-    """Offers for the types of devices of a cluster, and the indices of the devices of each."""
+def catalogue_of(
+    cluster: Cluster, rules: PlanRules | None = None
+) -> tuple[Catalogue, tuple[tuple[int, ...], ...]]:
+    """Offers for the types of devices of a cluster, and the indices of the devices of each.
+
+    Devices that rules tell apart are of several types. Without any prices, each costs 1.
+    """
     kinds: dict[Offer, list[int]] = {}
+    is_priced = bool(cluster.devices.price.any())
     for number, device in enumerate(cluster.devices):
-        kinds.setdefault(Offer.of_device(device), []).append(number)
+        offer = Offer.of_device(device, float(device.price) if is_priced else 1.0)
+        if rules is not None:
+            offer = replace(offer, tags=offer.tags | rules.tags[device.name])
+        kinds.setdefault(offer, []).append(number)
     offers = tuple(
         replace(offer, name=cluster.devices.name[numbers[0]], at_most=len(numbers))
         for offer, numbers in kinds.items()

@@ -66,7 +66,7 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
     """
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
     use = growing_use(problem.demand, packing, packed)
-    if problem.cluster is not None:
+    if problem.is_linked:
         link = fullest_link(deployed(problem, packed))
         use = max(use, 0.0 if link is None else link.use)
     rate = problem.rate / use if use else inf

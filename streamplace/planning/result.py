@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from math import ceil, isfinite, prod
+from math import ceil, inf, isfinite, prod
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,6 +147,7 @@ class PlanResult(Pictured):
     seed: int  # of the search
     # Price per hour of a machine of each type; none where the cost is the number of machines.
     prices: Mapping[str, float] = field(default_factory=dict)
+    alone: frozenset[str] = frozenset()  # machines that have the name of their type
     hours: tuple[PlanHour, ...] = ()  # of a trace; none if the plan is for one rate
     errors: PredictionErrors | None = None  # of predictions; None if the graph was not measured
     # Multiples of the rate that the plan is made for, by purpose.
@@ -170,7 +171,9 @@ class PlanResult(Pictured):
 
     @property
     def gap(self) -> float:
-        """Share by which the cost is above the bound; 0 for a cheapest plan."""
+        """Share by which the cost is above the bound, which may be 0; 0 for a cheapest plan."""
+        if self.is_cheapest or not self.bound:
+            return 0.0 if self.is_cheapest else inf
         return max(0.0, float(self._exact_cost / self.bound) - 1)
 
     @property
@@ -323,7 +326,7 @@ class PlanResult(Pictured):
             "cost": plain(self.cost),
             "bound": float(self.bound),
             "bound_exact": str(self.bound),
-            "gap": self.gap,
+            "gap": self.gap if isfinite(self.gap) else None,
             "cheapest": self.is_cheapest,
             "bounds": {name: float(bound) for name, bound in self.bounds.items()},
             "machines": dict(self.machines),
@@ -404,7 +407,7 @@ def contents_of(result: PlanResult) -> dict[str, str]:
     numbers: dict[str, Counter[str]] = {offer: Counter() for offer in result.machines}
     for operator, places in result.subtasks().items():
         for machine, number in places.items():
-            offer = offer_of(machine) if result.priced else machine
+            offer = offer_of(machine, result.alone)
             numbers[offer][operator] += number
     return {
         offer: ", ".join(f"{operator} {n}" if n > 1 else operator for operator, n in there.items())
@@ -453,9 +456,10 @@ def _proof(result: PlanResult) -> str:
     less, least = ("costs less", "cheapest") if result.priced else ("needs fewer", "fewest")
     if result.is_cheapest:
         return f"{plans} {less}."
+    above = gap_in_words(result.gap) if result.bound else f"{result.cost:g}"
     return (
         f"{plans} {less} than {floor_digits(result.bound)}; this one is at most "
-        f"{gap_in_words(result.gap)} above the {least}."
+        f"{above} above the {least}."
     )
 
 
@@ -465,6 +469,8 @@ def gap_in_words(gap: float) -> str:
     >>> gap_in_words(0.0), gap_in_words(0.0001)
     ('0.0 %', '0.1 %')
     """
+    if not isfinite(gap):
+        return "–"
     return percent(ceil(1000 * gap * (1 - 1e-12)) / 1000)
 
 

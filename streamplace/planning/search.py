@@ -19,7 +19,7 @@ import numpy as np
 from streamplace.model.arrays import Bools, Ints
 from streamplace.placers.meter import Remaining
 from streamplace.planning.bounds import CostBound
-from streamplace.planning.cuts import cheapest_counts
+from streamplace.planning.cuts import cheapest_counts, count_limits
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import acceptor
 from streamplace.planning.offers import Catalogue, Prices
@@ -32,6 +32,7 @@ from streamplace.planning.packing import (
     first_fit,
     first_fit_until,
     force,
+    is_whole,
     largest_use,
     machine_kinds,
     packing_of,
@@ -132,6 +133,8 @@ class PlanSearch:
         self, packing: Packing, kinds: Ints, rows: Ints, steps: int
     ) -> PackedMachines | None:
         """Move subtasks until the machines carry the rate; None if that takes too many moves."""
+        if self._demand.units and not is_whole(packing, rows).all():
+            return None
         if self._most_moves is not None:
             steps = min(steps, self._most_moves - self.moves)
         self.moves += steps
@@ -198,7 +201,7 @@ class PlanSearch:
         counts = best.counts(len(offers))
         busy = largest_use(packing, best).max(axis=1)
         for t, count in enumerate(counts):
-            if count <= offers[t].at_least:
+            if count <= offers[t].at_least or not numbers[t]:
                 continue
             machine = min(np.flatnonzero(best.kinds == t).tolist(), key=lambda m: busy[m])
             cheaper = [
@@ -289,7 +292,7 @@ def first_fit_machines(
 
 
 def _first_fit_of_type(demand: Demand, catalogue: Catalogue, t: int) -> PackedMachines | None:
-    counts = [offer.at_least for offer in catalogue.offers]
+    counts = [low for low, _ in count_limits(catalogue)]
     limit = catalogue.offers[t].at_most
     number = max(1, counts[t])
     while True:
@@ -324,9 +327,9 @@ def _changing_together(demand: Demand, vector: Ints) -> Iterator[Bools]:
 
     Operators of equal parallelism that are connected one to one keep equal parallelism.
     """
-    chain = chains_of(demand)
+    chain, tied = demand.together(chains_of(demand)), demand.together(demand.tied)
     is_even = [len(np.unique(vector[chain == g])) == 1 for g in range(chain.max() + 1)]
-    group = np.where(np.array(is_even)[chain], chain, len(chain) + demand.tied)
+    group = np.where(np.array(is_even)[chain], chain, len(chain) + tied)
     numbers = np.unique(group).tolist()
     for g in sorted(numbers, key=lambda g: -int(vector[group == g].sum())):
         yield group == g

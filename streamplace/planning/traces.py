@@ -7,7 +7,7 @@ alone.
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.problem import Problem
 from streamplace.model.subtasks import with_parallelism
-from streamplace.model.units import tuple_rate
+from streamplace.model.units import Quantity, tuple_rate
 from streamplace.planning.demand import unchained
 from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.result import HOUR, PlanHour, PlanResult, moment
@@ -158,6 +158,24 @@ def parse_trace(content: bytes, where: str) -> RateTrace:
     values = np.array(rows, np.float64).reshape(len(rows), len(head))
     with located(where):
         return RateTrace(values[:, 0], tuple(head[1:]), values[:, 1:])
+
+
+def trace_of(columns: Mapping[str, Sequence[Quantity]]) -> RateTrace:
+    """Trace from the columns of a file by name.
+
+    >>> trace_of({"time": [0, 3600], "rate": [100, "1 k/s"]}).rates.tolist()
+    [[100.0], [1000.0]]
+    """
+    lengths = {len(column) for column in columns.values()}
+    if next(iter(columns), "") != TIME or len(columns) < 2 or len(lengths) != 1:
+        raise SettingError(
+            f"the first column of a trace must be {TIME!r}, and others as long must have the rate "
+            f"of each source, or one {TOTAL!r}"
+        )
+    rows = list(zip(*columns.values(), strict=True))
+    times = np.array([_time(str(row[0])) for row in rows], np.float64)
+    rates = [[tuple_rate(rate) for rate in row[1:]] for row in rows]
+    return RateTrace(times, tuple(columns)[1:], np.array(rates, np.float64))
 
 
 def _numbers(row: Sequence[str], cells: int, where: str) -> list[float]:

@@ -36,7 +36,8 @@ def contradictions(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     yield from _of_parallelism(problem, result)
     try:
         subtasks = expand(result.graph.at_rate(problem.with_reserve(result.rate)))
-        placing = Problem(subtasks.graph, result.cluster, known=result.placement)
+        rules = subtasks.constraints(problem.constraints_on(result.cluster))
+        placing = Problem(subtasks.graph, result.cluster, rules, known=result.placement)
         placing.check(result.placement)
     except StreamplaceError as error:
         yield str(error)
@@ -94,10 +95,12 @@ def _of_slots(problem: PlanProblem, result: PlanResult, subtasks: Expansion) -> 
     """Check the slots of every bought machine."""
     if problem.cluster is not None:
         return
-    slots_of_offer = {offer.name: float(offer.slots) for offer in problem.catalogue.offers}
+    catalogue = problem.catalogue
+    slots_of_offer = {offer.name: float(offer.slots) for offer in catalogue.offers}
     names = result.cluster.devices.name
-    limits = np.array([slots_of_offer.get(offer_of(name), np.inf) for name in names], np.float64)
-    groups = slot_groups(problem.demand, problem.catalogue)
+    offers = [offer_of(name, catalogue.alone) for name in names]
+    limits = np.array([slots_of_offer.get(name, np.inf) for name in offers], np.float64)
+    groups = slot_groups(problem.demand, catalogue)
     if (slots_of(groups, subtasks.fold(result.placement).T) > limits).any():
         yield "a machine has too few slots"
 
@@ -110,14 +113,21 @@ def _of_machines(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
         if result.cluster is not problem.cluster or used != set(result.machines):
             yield "its machines are others than those on which subtasks run"
         cost = Fraction(len(result.machines))
+        if problem.is_priced:
+            price = problem.cluster.devices.price
+            cost = sum(
+                (exact_price(float(price[d])) for d in {*result.placement.index.tolist()}),
+                Fraction(0),
+            )
     else:
-        numbers = Counter(map(offer_of, result.cluster.devices.name))
+        catalogue = problem.catalogue
+        numbers = Counter(offer_of(name, catalogue.alone) for name in result.cluster.devices.name)
         if numbers != Counter(result.machines):
             yield "its cluster has other machines than it lists"
-        for offer in problem.catalogue.offers:
+        for offer in catalogue.whole:
             if not offer.at_least <= numbers[offer.name] <= offer.at_most:
                 yield f"it has {numbers[offer.name]} machines of {offer.name}"
-        prices = {offer.name: exact_price(offer.price) for offer in problem.catalogue.offers}
+        prices = {offer.name: exact_price(offer.price) for offer in catalogue.whole}
         cost = sum((prices[name] * n for name, n in numbers.items()), Fraction(0))
     if abs(Fraction(result.cost) - cost) > EXACT * cost:
         yield f"it says that it costs {result.cost:g}, and costs {float(cost):g}"

@@ -35,6 +35,9 @@ from streamplace.report.problems import (
     problem_part,
 )
 
+MOST_GAP = 1e6
+"""Largest gap in the document, as that of a plan with the bound 0 is infinite."""
+
 
 def add_results(document: ReportDocument, subject: object) -> None:
     """Add a comparison, a plan, or a curve of plans."""
@@ -128,7 +131,7 @@ def plan_part(
         rate=plain(plan.rate),
         cost=plain(plan.cost),
         bound=plain(float(plan.bound)),
-        gap=plan.gap,
+        gap=min(plan.gap, MOST_GAP),
         cheapest=plan.is_cheapest,
         priced=plan.priced,
         machines=[
@@ -144,7 +147,7 @@ def plan_part(
                 at=plain(value),
                 cost=plain(result.cost),
                 bound=plain(float(result.bound)),
-                gap=result.gap,
+                gap=min(result.gap, MOST_GAP),
                 machines=dict(result.machines),
             )
             for value, result in (zip(curve.values, curve.results, strict=True) if curve else ())
@@ -158,7 +161,7 @@ def plan_part(
     if plan.errors is not None:
         described["errors"] = errors_part(plan.errors)
     if plan.priced and "devices" in described:
-        offers = [offer_of(machine) for machine in plan.cluster.devices.name]
+        offers = [offer_of(machine, plan.alone) for machine in plan.cluster.devices.name]
         described["devices"]["price"] = column([plan.prices.get(offer, 0.0) for offer in offers])
     return part, [described]
 

@@ -1,6 +1,6 @@
 """Machines of plans: offers with prices, machines that exist, and the share that stays free."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,16 +18,18 @@ else:  # not imported for the help; what converts a value checks its type
 
 
 def _offers(value: Any) -> "Catalogue":
-    from streamplace.planning.offers import Catalogue, Offer, read_offers
+    from streamplace.planning.offers import Catalogue, Offer, offers_from_tables, read_offers
 
     if isinstance(value, Catalogue):
         return value
     if isinstance(value, str | PathLike):
         return read_offers(Path(value))
+    if isinstance(value, Mapping):
+        return offers_from_tables(value)
     listed = list(value) if isinstance(value, Iterable) else [value]
     if all(isinstance(offer, Offer) for offer in listed):
         return Catalogue.of(listed)
-    raise ValueError("it must be a list of Offer, or the path of a file with offers")
+    raise ValueError("it must be a list of Offer, the tables of an offers file, or its path")
 
 
 Headroom = Annotated[Share, Interval(ge=0, lt=1)]

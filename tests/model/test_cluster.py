@@ -53,7 +53,7 @@ def test_a_chain_of_devices_shares_no_class():
 
 
 def test_devices_that_differ_in_any_field_are_not_interchangeable():
-    plain, other = Device("a"), Device("b", 1500, 4, frozenset({"gpu"}), 2000, 1e9, 2e9, 3, 9)
+    plain, other = Device("a"), Device("b", 1500, 4, frozenset({"gpu"}), 2000, 1e9, 2e9, 3, 9, 0.5)
     for field in fields(Device):
         if field.name != "name":
             assert getattr(other, field.name) != field.default, field.name

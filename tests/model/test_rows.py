@@ -96,13 +96,13 @@ def test_equal_content_is_equal_and_hashes_alike(make, other):
 
 
 def test_every_field_survives_columns_files_and_offers():
-    """Also one that is added; offers do not say what a machine draws."""
-    device = Device("a", 1500.0, 4, frozenset({"gpu"}), 2000.0, 1e9, 2e9, 3.0, 90.0)
+    """Also one that is added; offers say neither watts nor that price."""
+    device = Device("a", 1500.0, 4, frozenset({"gpu"}), 2000.0, 1e9, 2e9, 3.0, 90.0, 0.5)
     assert all(getattr(device, field.name) != field.default for field in fields(Device))
     stored = Cluster.of([device])
     assert list(stored.devices) == [device]
     assert list(cluster_from_tables(cluster_to_tables(stored)).devices) == [device]
-    assert Offer.of_device(device).device("a") == replace(device, watts=0.0)
+    assert Offer.of_device(device).device("a") == replace(device, watts=0.0, price=0.0)
 
 
 @given(st.text() | st.binary() | st.lists(st.text()) | st.integers() | st.floats())

@@ -1,4 +1,5 @@
-//! Simulated annealing of contents: subtasks move and swap until no resource is exceeded.
+//! Simulated annealing of contents: subtasks move and swap until no resource is exceeded. Parts of
+//! colocated operators move together.
 
 use super::contents::Packing;
 use crate::arithmetic::min;
@@ -54,7 +55,7 @@ pub fn anneal(
         let w = if swaps { subtask(random, rows.row(b)) } else { None };
         choose(packing, random, rows.row(a), Some(v), &mut moved);
         choose(packing, random, rows.row(b), w, &mut back);
-        exchange(&mut rows, a, b, &moved, &back);
+        exchange(packing, &mut rows, a, b, &moved, &back);
         let (new_a, new_b) = (excess(&rows, a), excess(&rows, b));
         let change = new_a + new_b - over[a] - over[b];
         if change <= 0.0 || random.uniform() < (-change / warmth).exp() {
@@ -65,7 +66,7 @@ pub fn anneal(
                 best_rows.cells_mut().copy_from_slice(rows.cells());
             }
         } else {
-            exchange(&mut rows, b, a, &moved, &back);
+            exchange(packing, &mut rows, b, a, &moved, &back);
         }
     }
     (best_rows, best)
@@ -101,7 +102,8 @@ fn subtask(random: &mut Xorshift, row: &[u32]) -> Option<usize> {
     there.nth(chosen).map(|(v, _)| v)
 }
 
-/// List the subtasks that move: one of v, or one of each operator of its bundle, or none.
+/// List the operators of which a part moves: v and those colocated with it, or those of its bundle
+/// as well, or none.
 fn choose(
     packing: &Packing,
     random: &mut Xorshift,
@@ -112,23 +114,27 @@ fn choose(
     let together = random.uniform() < BUNDLES;
     chosen.clear();
     let Some(v) = v else { return };
-    if !together {
-        chosen.push(v);
-        return;
-    }
-    let bundle = &packing.needs.bundle;
-    chosen.extend((0..row.len()).filter(|&x| row[x] > 0 && bundle[x] == bundle[v]));
+    let group = if together { &packing.needs.bundle } else { &packing.needs.unit };
+    chosen.extend((0..row.len()).filter(|&x| row[x] > 0 && group[x] == group[v]));
 }
 
-/// Move subtasks from machine `a` to `b`, and others back.
-fn exchange(rows: &mut Table<u32>, a: usize, b: usize, moved: &[usize], back: &[usize]) {
+/// Move a part of each of these operators from machine `a` to `b`, and of others back.
+fn exchange(
+    packing: &Packing,
+    rows: &mut Table<u32>,
+    a: usize,
+    b: usize,
+    moved: &[usize],
+    back: &[usize],
+) {
+    let part = &packing.needs.part;
     for &x in moved {
-        rows[(a, x)] -= 1;
-        rows[(b, x)] += 1;
+        rows[(a, x)] -= part[x];
+        rows[(b, x)] += part[x];
     }
     for &x in back {
-        rows[(b, x)] -= 1;
-        rows[(a, x)] += 1;
+        rows[(b, x)] -= part[x];
+        rows[(a, x)] += part[x];
     }
 }
 

@@ -10,6 +10,7 @@ use crate::arithmetic::max;
 use crate::check::{Wrong, each, shape};
 use crate::equation::handling_load;
 use crate::instance::Id;
+use crate::rivals::Rivals;
 use crate::table::Table;
 
 pub const CPU: usize = 0;
@@ -23,7 +24,8 @@ pub const N_RESOURCES: usize = 6;
 /// Use of every resource.
 pub type Use = [f64; N_RESOURCES];
 
-/// Use of a core by an operator on a machine without its tags: far more than any real excess.
+/// Use of a core by an operator on a machine without its tags, and by each subtask beside one that
+/// it must not meet: far more than any real excess.
 const FORBIDDEN: f64 = 1e6;
 
 /// N operators at given parallelisms (P at most), M streams, and T types of machines.
@@ -51,6 +53,14 @@ pub struct Needs {
     pub bundle: Vec<Id>,
     /// [N] operators of one number share slots
     pub slot_group: Vec<Id>,
+    /// [N] operators of one number are colocated: a machine has as many parts of each
+    pub unit: Vec<Id>,
+    /// [N] subtasks in such a part
+    pub part: Vec<u32>,
+    /// [N + 1] where the rivals of each operator begin
+    pub rival_start: Vec<Id>,
+    /// operators of which no subtask may be on a machine of an operator
+    pub rival: Vec<Id>,
     /// [N]
     pub parallelism: Vec<u32>,
     /// [N, P + 1] largest share of the tuples of n subtasks
@@ -81,16 +91,26 @@ pub struct Packing {
     alone: Table,
     /// [T, M] instructions to send or receive a stream
     handling: Table,
+    /// operators that must not meet
+    rivals: Rivals,
 }
 
 impl Needs {
     /// Check lengths and indices.
     pub fn check(&self) -> Result<(), Wrong> {
         let (n, m, t) = (self.instructions.len(), self.source.len(), self.capacity.rows());
-        each!(length, self, n; cores at_max_rate memory bundle slot_group parallelism);
+        each!(length, self, n; cores at_max_rate memory bundle slot_group unit part parallelism);
         each!(length, self, m; target tuples bits forward);
         each!(length, self, t; per_tuple per_bit);
-        each!(indices, self, n; source target bundle slot_group);
+        each!(indices, self, n; source target bundle slot_group unit);
+        Rivals::new(self.rival_start.clone(), self.rival.clone()).check(n)?;
+        let mut bundle = vec![None; n];
+        for v in 0..n {
+            let of_unit = *bundle[self.unit[v] as usize].get_or_insert(self.bundle[v]);
+            if self.part[v] == 0 || of_unit != self.bundle[v] {
+                return Err("a part is empty, or colocated operators are in two bundles".into());
+            }
+        }
         shape("allowed", &self.allowed, t, n)?;
         shape("capacity", &self.capacity, t, N_RESOURCES)?;
         each!(shape, self, n, self.most.columns().max(2); most least stored);
@@ -119,7 +139,8 @@ impl Packing {
                     handling_load(needs.tuples[e], needs.bits[e], per_tuple, per_bit, 1.0);
             }
         }
-        Self { needs, by_slot_group, alone, handling }
+        let rivals = Rivals::new(needs.rival_start.clone(), needs.rival.clone());
+        Self { needs, by_slot_group, alone, handling, rivals }
     }
 
     /// Most subtasks of an operator whose shares are known, P.
@@ -181,6 +202,10 @@ impl Packing {
             if !allowed[v] {
                 used[CORE] = FORBIDDEN * needs.capacity[(kind, CORE)];
             }
+            for &rival in self.rivals.of(v) {
+                let pairs = f64::from(row[v].min(row[rival as usize]));
+                used[CORE] += pairs * FORBIDDEN * needs.capacity[(kind, CORE)];
+            }
         }
     }
 
@@ -214,6 +239,27 @@ impl Packing {
             used[EGRESS] += needs.bits[e] * sent;
             used[INGRESS] += needs.bits[e] * received;
         }
+    }
+
+    /// Colocated operators of each number, by number.
+    #[must_use]
+    pub fn units(&self) -> Vec<Vec<usize>> {
+        let mut units = vec![vec![]; self.n_operators()];
+        for (v, &unit) in self.needs.unit.iter().enumerate() {
+            units[unit as usize].push(v);
+        }
+        units
+    }
+
+    /// Whether a machine with these contents has as many parts of each colocated operator.
+    #[must_use]
+    pub fn is_whole(&self, row: &[u32]) -> bool {
+        let mut parts = vec![None; row.len()];
+        row.iter().enumerate().all(|(v, &subtasks)| {
+            let number = subtasks / self.needs.part[v];
+            subtasks % self.needs.part[v] == 0
+                && *parts[self.needs.unit[v] as usize].get_or_insert(number) == number
+        })
     }
 
     /// Slots in use: for each group, the number of subtasks of its largest operator.
@@ -256,6 +302,10 @@ pub(super) mod tests {
             forward: vec![forward],
             bundle: if forward { vec![0, 0] } else { vec![0, 1] },
             slot_group: vec![0, 0],
+            unit: vec![0, 1],
+            part: vec![1, 1],
+            rival_start: vec![0; 3],
+            rival: vec![],
             parallelism: vec![4, 4],
             most: shares.clone(),
             least: shares.clone(),
@@ -275,6 +325,24 @@ pub(super) mod tests {
         let used = pair(true).shares(0, &[3, 2]);
         assert_eq!((used[EGRESS], used[INGRESS]), (0.25, 0.0));
         assert!(pair(false).needs.check().is_ok());
+    }
+
+    #[test]
+    fn operators_that_must_not_meet_exceed_a_machine() {
+        let mut needs = pair(false).needs;
+        (needs.rival_start, needs.rival) = (vec![0, 1, 2], vec![1, 0]);
+        let apart = Packing::new(needs);
+        assert!(apart.excess(0, &[1, 1]) >= FORBIDDEN);
+        assert_eq!((apart.excess(0, &[2, 0]), apart.excess(0, &[0, 2])), (0.0, 0.0));
+    }
+
+    #[test]
+    fn colocated_operators_have_as_many_parts() {
+        let mut needs = pair(false).needs;
+        (needs.unit, needs.part) = (vec![0, 0], vec![2, 1]);
+        let together = Packing::new(needs);
+        assert!(together.is_whole(&[4, 2]) && together.is_whole(&[0, 0]));
+        assert!(!together.is_whole(&[2, 2]) && !together.is_whole(&[3, 1]));
     }
 
     #[test]

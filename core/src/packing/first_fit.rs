@@ -1,8 +1,8 @@
 //! First fit by dot product, and what to do with subtasks that fit nowhere.
 //!
 //! Each machine gets the item whose needs have the largest dot product with its free resources,
-//! until none fits (Panigrahy and others 2011). An item is one subtask, or one of each operator of
-//! a bundle.
+//! until none fits (Panigrahy and others 2011). An item is one part of a unit of colocated operators,
+//! as a rule one subtask, or one part of each unit of a bundle.
 
 use super::SLACK;
 use super::contents::{CORE, CPU, EGRESS, INGRESS, MEMORY, Packing, SLOTS, Use, excess_of};
@@ -14,7 +14,7 @@ use crate::watch::Watch;
 /// Nanoseconds of an operator or stream in the needs of a machine, about.
 const CELL_WORK: usize = 10;
 
-/// Operators of which one subtask each is placed together, and the streams around them.
+/// Operators of which one part each is placed together, and the streams around them.
 #[derive(Debug)]
 struct Item {
     members: Vec<usize>,
@@ -42,7 +42,8 @@ fn items(packing: &Packing, item: &[Id], fewest: usize) -> Vec<Item> {
         }
     }
     let need = |members: &[usize]| {
-        let each = members.iter().map(|&v| needs.instructions[v] * needs.most[(v, 1)]);
+        let part = |v: usize| needs.most[(v, needs.part[v] as usize)];
+        let each = members.iter().map(|&v| needs.instructions[v] * part(v));
         each.fold(0.0, |sum, need| sum + need)
     };
     let found = members.into_iter().zip(streams).filter(|(members, _)| members.len() >= fewest);
@@ -67,8 +68,8 @@ pub fn first_fit(packing: &Packing, kinds: &[Id], watch: &mut Watch) -> Option<F
     let n = packing.n_operators();
     let (mut rows, mut left) =
         (Table::filled(0, kinds.len(), n), packing.needs.parallelism.clone());
-    let singles: Vec<Id> = (0..n as Id).collect();
-    let (bundles, alone) = (items(packing, &packing.needs.bundle, 2), items(packing, &singles, 1));
+    let needs = &packing.needs;
+    let (bundles, alone) = (items(packing, &needs.bundle, 2), items(packing, &needs.unit, 1));
     let mut largest = vec![0; n];
     for (m, &kind) in kinds.iter().enumerate() {
         if left.iter().all(|&subtasks| subtasks == 0) {
@@ -90,7 +91,7 @@ pub fn first_fit(packing: &Packing, kinds: &[Id], watch: &mut Watch) -> Option<F
                 (None, None) => break,
             };
             for &v in &chosen.members {
-                left[v] -= 1;
+                left[v] -= needs.part[v];
                 machine.add(v);
             }
         }
@@ -100,7 +101,7 @@ pub fn first_fit(packing: &Packing, kinds: &[Id], watch: &mut Watch) -> Option<F
 
 impl Machine<'_> {
     fn add(&mut self, v: usize) {
-        self.row[v] += 1;
+        self.row[v] += self.packing.needs.part[v];
         let group = self.packing.needs.slot_group[v] as usize;
         self.largest[group] = self.largest[group].max(self.row[v]);
     }
@@ -116,7 +117,11 @@ impl Machine<'_> {
         let mut highest = f64::NEG_INFINITY;
         for item in items {
             let most = self.packing.most_subtasks();
-            if item.members.iter().any(|&v| left[v] == 0 || self.row[v] as usize >= most) {
+            let is_short = |&v: &usize| {
+                let part = self.packing.needs.part[v];
+                left[v] < part || (self.row[v] + part) as usize > most
+            };
+            if item.members.iter().any(is_short) {
                 continue;
             }
             let after = self.with(item, now);
@@ -133,12 +138,12 @@ impl Machine<'_> {
     fn with(&mut self, item: &Item, now: &Use) -> Use {
         let before = self.around(item);
         for &v in &item.members {
-            self.row[v] += 1;
+            self.row[v] += self.packing.needs.part[v];
         }
         let mut after = self.around(item);
         after[SLOTS] += f64::from(self.more_slots(&item.members));
         for &v in &item.members {
-            self.row[v] -= 1;
+            self.row[v] -= self.packing.needs.part[v];
         }
         for (r, &capacity) in self.packing.needs.capacity.row(self.kind).iter().enumerate() {
             after[r] = match r {
@@ -157,15 +162,16 @@ impl Machine<'_> {
         used
     }
 
-    /// Slot groups whose largest operator has grown by the members.
+    /// Slots by which the largest operator of each slot group has grown by the members.
     fn more_slots(&self, members: &[usize]) -> u32 {
         let group = |v: usize| self.packing.needs.slot_group[v];
-        let is_larger = |v: usize| self.row[v] > self.largest[group(v) as usize];
-        let grows = |i: usize| {
-            let first = |&w: &usize| group(w) != group(members[i]) || !is_larger(w);
-            is_larger(members[i]) && members[..i].iter().all(first)
+        let growth = |v: usize| self.row[v].saturating_sub(self.largest[group(v) as usize]);
+        let more = |i: usize| {
+            let same = members[..i].iter().filter(|&&w| group(w) == group(members[i]));
+            let before = same.map(|&w| growth(w)).max().unwrap_or(0);
+            growth(members[i]).saturating_sub(before)
         };
-        (0..members.len()).map(|i| u32::from(grows(i))).sum()
+        (0..members.len()).map(more).sum()
     }
 }
 
@@ -194,39 +200,46 @@ pub fn force(
     watch: &mut Watch,
 ) {
     let work = CELL_WORK * (packing.n_operators() + packing.n_streams());
-    for (v, left) in left.iter_mut().enumerate() {
-        if *left == 0 {
+    for unit in packing.units() {
+        let Some(&first) = unit.first() else { continue };
+        if left[first] == 0 {
             continue;
         }
         if watch.is_over(work * kinds.len()) {
             break;
         }
         let mut more: Vec<f64> = (0..kinds.len())
-            .map(|m| more_excess(packing, kinds[m] as usize, rows.row_mut(m), v))
+            .map(|m| more_excess(packing, kinds[m] as usize, rows.row_mut(m), &unit))
             .collect();
-        while *left > 0 {
+        while left[first] > 0 {
             let (mut least, mut chosen) = (f64::INFINITY, 0);
             for (m, &more) in more.iter().enumerate() {
                 if more < least {
                     (least, chosen) = (more, m);
                 }
             }
-            rows[(chosen, v)] += 1;
-            *left -= 1;
-            if *left > 0 {
+            for &v in &unit {
+                rows[(chosen, v)] += packing.needs.part[v];
+                left[v] -= packing.needs.part[v];
+            }
+            if left[first] > 0 {
                 let kind = kinds[chosen] as usize;
-                more[chosen] = more_excess(packing, kind, rows.row_mut(chosen), v);
+                more[chosen] = more_excess(packing, kind, rows.row_mut(chosen), &unit);
             }
         }
     }
 }
 
-/// Excess that a further subtask adds to a machine; the fullest resource decides ties.
-fn more_excess(packing: &Packing, kind: usize, row: &mut [u32], v: usize) -> f64 {
+/// Excess that a further part of a unit adds to a machine; the fullest resource decides ties.
+fn more_excess(packing: &Packing, kind: usize, row: &mut [u32], unit: &[usize]) -> f64 {
     let before = packing.excess(kind, row);
-    row[v] += 1;
+    for &v in unit {
+        row[v] += packing.needs.part[v];
+    }
     let shares = packing.shares(kind, row);
-    row[v] -= 1;
+    for &v in unit {
+        row[v] -= packing.needs.part[v];
+    }
     let more = excess_of(&shares) - before;
     more + 1e-6 * shares.into_iter().fold(0.0, max)
 }
@@ -236,19 +249,25 @@ fn more_excess(packing: &Packing, kind: usize, row: &mut [u32], v: usize) -> f64
 pub fn deal(packing: &Packing, kinds: &[Id]) -> Table<u32> {
     let (n, needs) = (packing.n_operators(), &packing.needs);
     let mut rows = Table::filled(0, kinds.len(), n);
-    for v in 0..n {
-        let may = |m: &usize| needs.allowed[(kinds[*m] as usize, v)];
+    for unit in packing.units() {
+        let Some(&first) = unit.first() else { continue };
+        let parts = needs.parallelism[first] / needs.part[first];
+        let may = |m: &usize| unit.iter().all(|&v| needs.allowed[(kinds[*m] as usize, v)]);
         let speed = |m: usize| needs.capacity[(kinds[m] as usize, CPU)];
         let total = (0..kinds.len()).filter(may).fold(0.0, |sum, m| sum + speed(m));
         let (mut reached, mut dealt) = (0.0, 0);
         for m in (0..kinds.len()).filter(may) {
             reached += speed(m);
-            let upto = (f64::from(needs.parallelism[v]) * reached / total + 0.5) as u32;
-            rows[(m, v)] = upto.saturating_sub(dealt);
+            let upto = (f64::from(parts) * reached / total + 0.5) as u32;
+            for &v in &unit {
+                rows[(m, v)] = upto.saturating_sub(dealt) * needs.part[v];
+            }
             dealt = upto;
         }
         if total == 0.0 && !kinds.is_empty() {
-            rows[(0, v)] = needs.parallelism[v];
+            for &v in &unit {
+                rows[(0, v)] = needs.parallelism[v];
+            }
         }
     }
     rows
@@ -272,6 +291,16 @@ mod tests {
             force(&packing, &[0], &mut rows, &mut left, &mut Watch::endless());
             assert_eq!((rows.row(0), &left[..]), (&[4, 4][..], &[0, 0][..]));
         }
+    }
+
+    #[test]
+    fn parts_of_colocated_operators_are_placed_together() {
+        let mut needs = pair(false).needs;
+        (needs.unit, needs.part, needs.parallelism) = (vec![0, 0], vec![2, 1], vec![4, 2]);
+        let packing = Packing::new(needs);
+        let (rows, left) = filled(&packing, 2);
+        assert_eq!((rows.cells(), &left[..]), (&[4, 2, 0, 0][..], &[0, 0][..]));
+        assert_eq!(deal(&packing, &[0, 0]).cells(), [2, 1, 2, 1]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Packing {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let needs = attributes_of!(&object, Needs:
             instructions cores at_max_rate memory source target tuples bits forward bundle
-            slot_group parallelism most least stored capacity per_tuple per_bit allowed network
+            slot_group unit part rival_start rival parallelism most least stored capacity per_tuple per_bit allowed network
         );
         needs.check()?;
         Ok(Self::new(needs))
@@ -42,6 +42,9 @@ impl Packing {
         let sum = |v: usize| u64::from(left[v]) + column(v).sum::<u64>();
         if (0..left.len()).any(|v| sum(v) > self.most_subtasks() as u64) {
             return Err(wrong("there are too many subtasks of an operator"));
+        }
+        if !(0..machines).all(|m| self.is_whole(rows.row(m))) || !self.is_whole(left) {
+            return Err(wrong("colocated operators are apart"));
         }
         Ok(())
     }

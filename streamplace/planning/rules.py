@@ -1,0 +1,231 @@
+"""Rules of a plan: constraints of operators, as sets of offers and as groups of operators.
+
+A rule about machines becomes a tag that these machines have and the operator requires. A machine
+that a rule names is an offer of its own, of which there is one. Groups are those of
+`Expansion.constraints`: subtasks of colocated operators with parallelisms p and q come in gcd(p, q)
+parts that share a machine, and no two subtasks of exlocated operators do.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from streamplace.errors import ProblemError
+from streamplace.model.arrays import Ints
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import TAG, Constraints
+from streamplace.model.graph import StreamGraph
+from streamplace.model.message_text import counted, listed, quoted
+from streamplace.model.placement_rules import rows_of, units_of
+from streamplace.planning.offers import ON, Catalogue, Offer, is_place, offer_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanRules:
+    """Where operators may run, and which share machines."""
+
+    unit: Ints  # [N] colocated operators have equal numbers
+    apart: tuple[tuple[int, ...], ...]  # operators of which no two share a machine
+    requires: tuple[frozenset[str], ...]  # [N] tags, of machines as well
+    tags: dict[str, frozenset[str]]  # tags of machines, by the name of an offer or a device
+
+
+def without_rules(graph: StreamGraph) -> PlanRules:
+    """Tags that operators require, and no other rules."""
+    return PlanRules(np.arange(graph.n_operators, dtype=np.int32), (), graph.operators.requires, {})
+
+
+def words_of(tags: Collection[str]) -> str:
+    """What tags require, in words.
+
+    >>> words_of({"gpu", f"{ON}0 box-1"}), words_of({"gpu"})
+    ('require gpu and must run on box-1', 'require gpu')
+    """
+    real = sorted(tag for tag in tags if not is_place(tag))
+    places = sorted(tag.partition(" ")[2] for tag in tags if is_place(tag))
+    parts = [f"require {', '.join(real)}"] if real else []
+    parts += [f"must run on {' and on '.join(places)}"] if places else []
+    return " and ".join(parts)
+
+
+def rules_on_offers(
+    graph: StreamGraph, constraints: Constraints, catalogue: Catalogue
+) -> tuple[PlanRules, Catalogue]:
+    """Rules of the operators, and the catalogue with the machines that they name as offers."""
+    offers = {offer.name: offer for offer in catalogue.offers}
+    named = set[str]()  # machines of offers that have several
+
+    def family(label: str) -> str:
+        """Offer of which a label is one of several machines, or none."""
+        of, _, number = label.rpartition("-")
+        offer = offers.get(of)
+        known = offer is not None and offer.owned != 1 and str(number).isdecimal()
+        is_one = known and str(int(number)) == number and int(number) < offers[of].at_most
+        return of if is_one else ""
+
+    labels = [
+        *constraints.pin.values(),
+        *(x for names in constraints.allowed.values() for x in names),
+    ]
+    named.update(x for x in labels if isinstance(x, str) and x not in offers and family(x))
+    singles = tuple(_single(offers[offer_of(name)], name) for name in sorted(named))
+    rest = tuple(
+        replace(offer, at_most=offer.at_most - fewer, at_least=max(0, offer.at_least - fewer))
+        for offer in catalogue.offers
+        for fewer in [sum(offer_of(name) == offer.name for name in named)]
+        if fewer < offer.at_most
+    )
+    pinned = {*constraints.pin.values()}
+    for offer in catalogue.offers:
+        loose = sorted(name for name in named - pinned if offer_of(name) == offer.name)
+        if offer.at_least and loose:
+            raise ProblemError(
+                f"allowed names {listed(loose)} and offer {quoted(offer.name)} has at_least; a "
+                "plan cannot keep both, so drop at_least or give that machine an offer of its own"
+            )
+    split = replace(catalogue, offers=(*rest, *singles), singled=frozenset(named))
+
+    def machines(label: str, rule: str) -> frozenset[str]:
+        several = label in offers and offers[label].at_most > 1
+        if rule.startswith("pin") and several:
+            raise ProblemError(
+                f"{rule} names {quoted(label)}, of which a plan may have several machines; write "
+                f"{quoted(f'{label}-0')}, or allowed"
+            )
+        if label in named:
+            return frozenset({label})
+        if label in offers:
+            return frozenset(o.name for o in split.offers if split.family(o.name) == label)
+        with_tag = frozenset(o.name for o in split.offers if label.removeprefix(TAG) in o.tags)
+        if label.startswith(TAG) and with_tag and not rule.startswith("pin"):
+            return with_tag
+        raise ProblemError(
+            f"{rule} names the unknown machine {quoted(label)}; the offers are "
+            f"{listed(list(offers))}"
+        )
+
+    tags = {offer.name: offer.tags for offer in split.offers}
+    numbers = {offer.name: offer.at_most for offer in split.offers}
+    rules = _compiled(graph, constraints, machines, tags, numbers)
+    tagged = tuple(replace(o, tags=o.tags | rules.tags[o.name]) for o in split.offers)
+    return rules, replace(split, offers=tagged)
+
+
+def _single(offer: Offer, name: str) -> Offer:
+    return replace(offer, name=name, at_most=1, at_least=min(1, offer.at_least))
+
+
+def rules_on_cluster(graph: StreamGraph, constraints: Constraints, cluster: Cluster) -> PlanRules:
+    """Rules of the operators on the devices of a cluster."""
+    devices = cluster.devices
+
+    def machines(label: str, rule: str) -> frozenset[str]:
+        if label not in devices:
+            raise ProblemError(
+                f"{rule} names the unknown device {quoted(label)}; the cluster has "
+                f"{listed(list(devices.name))}"
+            )
+        return frozenset({label})
+
+    tags = dict(zip(devices.name, devices.tags, strict=True))
+    numbers = dict.fromkeys(devices.name, 1)
+    return _compiled(graph, constraints.on(devices), machines, tags, numbers)
+
+
+def _compiled(
+    graph: StreamGraph,
+    constraints: Constraints,
+    machines: Callable[[str, str], frozenset[str]],
+    tags: dict[str, frozenset[str]],
+    numbers: dict[str, int],
+) -> PlanRules:
+    """Rules with the machines that labels stand for, and the tags and numbers of all machines."""
+    unit = units_of(graph, constraints.colocate)
+    places: dict[int, frozenset[str]] = {}
+    requires: dict[int, frozenset[str]] = {}
+    for v, needed in zip(unit.tolist(), graph.operators.requires, strict=True):
+        requires[v] = requires.get(v, frozenset()) | needed
+    for name, labels, what in _limits(constraints):
+        rule = f"{what} of {quoted(name)}"
+        (v,) = rows_of(graph, [name], what)
+        allowed = frozenset[str]().union(*(machines(str(label), rule) for label in sorted(labels)))
+        places[int(unit[v])] = places.get(int(unit[v]), frozenset(tags)) & allowed
+    for u, place in places.items():
+        if not any(requires[u] <= tags[name] for name in place):
+            mates = [graph.operators.name[v] for v in np.flatnonzero(unit == u).tolist()]
+            raise ProblemError(
+                f"no machine is left for {listed(mates)}: pins, allowed machines and required tags "
+                "exclude each other; loosen one"
+            )
+    groups = tuple(tuple(rows_of(graph, group, "exlocate")) for group in constraints.exlocate)
+    everywhere = frozenset(tags)
+    where = [places.get(u, everywhere) for u in unit.tolist()]
+    _check_apart(graph, unit, groups, where, numbers)
+    words = {place: f"{ON}{i} {listed(sorted(place))}" for i, place in enumerate(_ordered(places))}
+    return PlanRules(
+        unit,
+        groups,
+        tuple(
+            requires[u] | {w for place, w in words.items() if u in places and places[u] <= place}
+            for u in unit.tolist()
+        ),
+        {name: frozenset(w for place, w in words.items() if name in place) for name in tags},
+    )
+
+
+def each_left_out(constraints: Constraints) -> Iterator[tuple[str, Constraints]]:
+    """Each rule in words, and the constraints without it."""
+    c = constraints
+    for name, label in c.pin.items():
+        pins = {other: place for other, place in c.pin.items() if other != name}
+        words = f"pin of {quoted(name)} to {quoted(label)}"
+        yield words, Constraints(pins, c.colocate, c.exlocate, c.allowed)
+    for name in c.allowed:
+        rest = {other: places for other, places in c.allowed.items() if other != name}
+        yield f"allowed of {quoted(name)}", Constraints(c.pin, c.colocate, c.exlocate, rest)
+    for i, group in enumerate(c.colocate):
+        fewer = c.colocate[:i] + c.colocate[i + 1 :]
+        words = f"colocate of {listed(sorted(group))}"
+        yield words, Constraints(c.pin, fewer, c.exlocate, c.allowed)
+    for i, group in enumerate(c.exlocate):
+        fewer = c.exlocate[:i] + c.exlocate[i + 1 :]
+        words = f"exlocate of {listed(sorted(group))}"
+        yield words, Constraints(c.pin, c.colocate, fewer, c.allowed)
+
+
+def _limits(constraints: Constraints) -> Iterator[tuple[str, frozenset[str], str]]:
+    for name, label in constraints.pin.items():
+        yield name, frozenset({label}), "pin"
+    for name, labels in constraints.allowed.items():
+        yield name, labels, "allowed"
+
+
+def _ordered(places: dict[int, frozenset[str]]) -> list[frozenset[str]]:
+    return sorted(set(places.values()), key=sorted)
+
+
+def _check_apart(
+    graph: StreamGraph,
+    unit: Ints,
+    groups: tuple[tuple[int, ...], ...],
+    where: list[frozenset[str]],
+    numbers: dict[str, int],
+) -> None:
+    """Refuse exlocated operators that are colocated, or of which there are more than machines."""
+    names = graph.operators.name
+    for group in groups:
+        for u, v in combinations(group, 2):
+            if unit[u] == unit[v]:
+                both = listed([names[u], names[v]])
+                raise ProblemError(f"{both} are both colocated and exlocated; drop one rule")
+        for place in {where[v] for v in group} | {frozenset(numbers)}:
+            members = [names[v] for v in group if where[v] <= place]
+            machines = sum(numbers[name] for name in place)
+            if len(members) > machines:
+                raise ProblemError(
+                    f"exlocate keeps {listed(members)} apart, and only "
+                    f"{counted(machines, 'machine')} may run them ({listed(sorted(place))}); add "
+                    "machines or drop names from exlocate"
+                )
