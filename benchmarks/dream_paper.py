@@ -68,7 +68,7 @@ CHOICES = {
         "paper", {"exploration_over": "placements", "poor_below": 0.99}, of_memory=True
     ),
     "standardised logarithms": Choice("paper", {"standardised": True}),
-    "order of the file": Choice("paper", {"stored_order": True}),
+    "order of the file": Choice("paper", {"depth_first": True}),
     "no device before": Choice("paper", {"previous": False}),
     "additive attention, or none": Choice("paper", {"attention": "additive"}),
     "GraphSAGE": Choice("paper", {"pooling": "max", "tied": False}, models=("encdec-gnn", "dream")),

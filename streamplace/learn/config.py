@@ -70,14 +70,6 @@ class ConstructiveConfig(Config):
     gain: float = Field(default=1.0, gt=0, le=1000)
     entropy: float = Field(default=0.003, ge=0, le=10)  # entropy bonus per nat
 
-    def check_beside(self, training: TrainingConfig) -> None:
-        """Raise SettingError if the baseline needs a memory that the model lacks."""
-        if self.baseline == "memory" and not isinstance(self, MemoryConfig):
-            raise SettingError(
-                "the baseline memory needs remembered placements, which the model has not; take "
-                "mean, moving or none"
-            )
-
 
 class MemoryConfig(ConstructiveConfig):
     """Further options of a memory of good placements."""
@@ -86,8 +78,8 @@ class MemoryConfig(ConstructiveConfig):
     places: int = Field(default=8, ge=1, le=1024)  # number of placements in the memory of a problem
     threshold: float = Field(default=0.8, ge=0, le=1)  # minimum reward of replayed samples
     replay_best: bool = True  # replay the best placement where none is good enough
-    # draw from all devices; learn from placements whose interchangeable devices are numbered by
-    # first use, each once; otherwise, only the first unused one of such devices is open
+    # open all unused devices that are alike, not only the first, and learn from each placement
+    # once, with such devices numbered by first use
     renumbered: bool = False
     per_device: bool = False  # divide rewards by the number of devices in use
     # evaluations of a search for every problem, whose best placement the memory begins with

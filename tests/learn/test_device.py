@@ -14,8 +14,17 @@ from streamplace.learn.constructive import reinforce
 from streamplace.learn.device import named_device
 from streamplace.learn.env import Environment
 from streamplace.learn.models.dream import policy
+from streamplace.learn.models.dream.model import PAPER_CODE as PUBLISHED
 from streamplace.learn.registry import LearningTask
 
+PAPER_CODE = {name: value for name, value in PUBLISHED.items() if name != "width"}
+PLAIN = {
+    (False, "dream"): {"device_state": True},
+    (True, "dream"): {"pooling": "max", "utilisation": True, "per_device": True},
+    (False, "encdec"): {},
+    (True, "encdec"): {},
+}
+"""Further options by whether they are those of the published code, and the model."""
 READS = {getattr(torch.Tensor, name) for name in ("tolist", "numpy", "item")}
 
 
@@ -62,13 +71,15 @@ def test_devices_are_found_by_name():
 
 @pytest.mark.parametrize("model", ["dream", "encdec"])
 @pytest.mark.parametrize(
-    "changes", [{}, {"imitation": 1, "searched": 1}, {"fresh": 9, "devices": 64}], ids=str
+    "changes",
+    [{}, {"imitation": 1, "searched": 1}, {"fresh": 9, "devices": 64}, PAPER_CODE],
+    ids=["memory", "imitation", "fresh", "paper-code"],
 )
 def test_a_step_stays_on_the_device_of_the_policy(model, changes, monkeypatch):
     """No tensor of another device takes part; no value is read to decide, nor for throughput."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    config = options(model, device_state=model == "dream", **changes)
+    config = options(model, **PLAIN[changes is PAPER_CODE, model], **changes)
     gpu = torch.device("cuda", 0)
     told = SimpleNamespace(device=gpu, initial_seed=lambda: 0)
     monkeypatch.setattr(reinforce, "seeded", lambda *_: told)

@@ -58,11 +58,6 @@ def lexicographic(problem: Problem, rank: Longs) -> list[int]:
     return sorted(range(len(names)), key=names.__getitem__)
 
 
-def stored(problem: Problem, rank: Longs) -> list[int]:
-    """By row, whatever the rank."""
-    return list(range(problem.n_operators))
-
-
 ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
     "topological": topological,
     "bfs": bfs,
@@ -70,7 +65,6 @@ ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
     "dfs-postorder": lambda problem, rank: _depth_first(problem, rank)[1],
     "reversed-topological": lambda problem, rank: topological(problem, rank)[::-1],
     "lexicographic": lexicographic,
-    "stored": stored,
 }
 
 

@@ -17,31 +17,21 @@ FACTOR = 0x9E3779B97F4A7C15 - 2**64
 """Odd factor of the hashes of placements."""
 
 
-def random_placements(batch: Batch, size: int, generator: torch.Generator) -> Tensor:
-    """Placements [G, S, N]: uniform over k random devices, k uniform."""
+def random_placements(
+    batch: Batch, size: int, generator: torch.Generator, over: str = "devices"
+) -> Tensor:
+    """Placements [G, S, N]: uniform over k random devices, k uniform; or over all placements."""
     (graphs, n), device = batch.present.shape, batch.present.device
 
     def uniform(*shape: int) -> Tensor:
         return torch.rand(graphs, size, *shape, generator=generator, device=device)
 
     devices = batch.exists.sum(1)[:, None]
-    count = 1 + (uniform() * devices).long()
+    count = 1 + (uniform() * devices).long() if over == "devices" else devices.expand(-1, size)
     drawn = (uniform(n) * count[..., None]).long().minimum(count[..., None] - 1)
     ranks = uniform(batch.exists.shape[1]).masked_fill(~batch.exists[:, None], 2.0)
     shuffled = ranks.argsort(dim=2)
     return torch.where(batch.present[:, None], shuffled.gather(2, drawn), 0)
-
-
-def uniform_placements(batch: Batch, size: int, generator: torch.Generator) -> Tensor:
-    """Placements [G, S, N]: uniform over all of them."""
-    (graphs, n), device = batch.present.shape, batch.present.device
-    devices = batch.exists.sum(1)[:, None, None]
-    share = torch.rand(graphs, size, n, generator=generator, device=device)
-    drawn = (share * devices).long().minimum(devices - 1)
-    return torch.where(batch.present[:, None], drawn, 0)
-
-
-RANDOM = {"devices": random_placements, "placements": uniform_placements}
 
 
 def repeated(placements: Tensor, counted: Tensor) -> Tensor:
@@ -90,12 +80,6 @@ class PlacementMemory(RowMemory):
     def replay(self, rows: Tensor, most: int, n: int) -> tuple[Tensor, Tensor]:
         """Best placements [G, R, N] and their rewards [G, R]."""
         return self.placements[rows, :most, :n].long(), self.rewards[rows, :most]
-
-    def leading(self, rows: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-        """All rewards [G, places], and which are of the best so many [G], at least of the two."""
-        rewards = self.rewards[rows]
-        place = torch.arange(rewards.shape[1], device=rewards.device)
-        return rewards, (place < count.clamp(min=2)[:, None]) & (rewards > EMPTY)
 
     def best(self, rows: Tensor) -> Tensor:
         """Best rewards [G] known, 0 where none is."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.baselines import (
@@ -27,7 +28,12 @@ from streamplace.learn.algorithms.baselines import (
     mean,
 )
 from streamplace.learn.config import ConstructiveConfig, MemoryConfig
-from streamplace.learn.constructive.memory import EMPTY, RANDOM, PlacementMemory, repeated
+from streamplace.learn.constructive.memory import (
+    EMPTY,
+    PlacementMemory,
+    random_placements,
+    repeated,
+)
 from streamplace.learn.constructive.policy import ConstructivePolicy, Decisions, Prepared, seeded
 from streamplace.learn.env import Environment, ProblemTensors
 from streamplace.learn.env.fresh import FreshProblems
@@ -207,7 +213,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         if not (most := max(usual, replay.exploration_while_poor)):
             return 0
         count = torch.where(self.memory.best(numbers) < replay.poor_below, most, usual)
-        placements = RANDOM[replay.exploration_over](env.batch, most, generator)
+        placements = random_placements(env.batch, most, generator, replay.exploration_over)
         self._remember(numbers, env, placements, count)
         return most * len(numbers)
 
@@ -215,7 +221,8 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         """Legal placements [G, S, N], and their rewards [G, S]."""
         legal, rewards = env.judged(placements)
         if self._replay.per_device:
-            rewards = rewards / env.batch.devices_used(legal)
+            used = one_hot(legal, env.batch.exists.shape[1]) * env.batch.present[:, None, :, None]
+            rewards = rewards / used.amax(2).sum(2)
         return legal, rewards
 
     def _remember(
@@ -243,7 +250,9 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         if epoch == 0:
             drawn = config.on_policy
             return lambda signal, valid: mean(signal[:, :drawn], valid[:, :drawn])
-        best, counted = self.memory.leading(numbers, 2 * good.sum(1) - 1)
+        best = self.memory.rewards[numbers]
+        place = torch.arange(best.shape[1], device=best.device)
+        counted = (best > EMPTY) & (place < (2 * good.sum(1, keepdim=True) - 1).clamp(min=2))
         level = mean(SIGNALS[config.signal](best), counted)
         return lambda *_: level
 

@@ -93,10 +93,6 @@ class Batch:
         unit = self.yardstick[:, None, None]
         return self.mapped(lambda name, column: column / unit if name in scaled else column)
 
-    def without_order_of_devices(self) -> Self:
-        """Return the same where each of several unused devices is open, not only the first."""
-        return replace(self, alike=torch.zeros_like(self.alike))
-
     def steps(self, of_operators: Tensor) -> Tensor:
         """Columns [G, N, …] of operators in the order of decision."""
         index = self.order.view(*self.order.shape, *(1,) * (of_operators.dim() - 2))
@@ -114,12 +110,6 @@ class Batch:
     def placements(self, decided: Tensor) -> Tensor:
         """Placements [G, S, N] from the devices of the decisions, one after the other."""
         return decided.gather(2, self.order.argsort(1)[:, None].expand_as(decided))
-
-    def devices_used(self, placements: Tensor) -> Tensor:
-        """Number [G, S] of devices that placements put operators on."""
-        device = torch.arange(self.exists.shape[1], device=placements.device)
-        there = (placements[..., None] == device) & self.present[:, None, :, None]
-        return there.any(2).sum(2)
 
     def canonical(self, placements: Tensor) -> Tensor:
         """Placements whose interchangeable devices are numbered by their first decision."""

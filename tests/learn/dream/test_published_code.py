@@ -1,5 +1,6 @@
 """The preset ``paper-code``: the choices of the code that was published with the DREAM paper."""
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,19 +8,22 @@ import numpy as np
 import pytest
 import torch
 from dream_cases import FIVE, MODELS, PROBLEMS, batch_of, drawn, options
+from histories import InterruptsEpoch, assert_same
 from problems import chain, diamond, fork_join
 
+import streamplace
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.baselines import favouring_gains
+from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import TrainingConfig
-from streamplace.learn.constructive.memory import uniform_placements
+from streamplace.learn.constructive.memory import random_placements
 from streamplace.learn.models.dream import AllocatorConfig, policy
-from streamplace.learn.models.dream.additive import GraphSage, MaxPooling, drawn_neighbours
+from streamplace.learn.models.dream.additive import MaxPooling, neighbours
 from streamplace.learn.models.dream.features import operator_features
+from streamplace.learn.models.dream.network import GraphEncoder
 from streamplace.learn.registry import MODELS as REGISTERED
 from streamplace.learn.registry import LearningTask
 from streamplace.model import Problem
-from streamplace.papers.hdp import HdpConfig
 
 GRAPHS = (fork_join(6), diamond(), chain(4, payload=6e4), fork_join(3))
 OURS = tuple(Problem(graph, FIVE) for graph in GRAPHS)
@@ -39,14 +43,14 @@ def learner_of(model, problems=OURS, **changes):
 def test_graphsage_pools_the_maximum_of_the_neighbours():
     """Equal to a loop over operators, of which some have no neighbour."""
     torch.manual_seed(0)
-    layer, batch = MaxPooling(3, 5, 4), batch_of([PROBLEMS[3], PROBLEMS[1]])
+    layer, batch = MaxPooling(3, 4), batch_of([PROBLEMS[3], PROBLEMS[1]])
     into = batch.streams.clamp(max=1)
     h = torch.randn(2, into.shape[1], 3)
     found = layer(h, into)
     for g in range(2):
         for v in range(into.shape[1]):
-            messages = [layer.message(h[g, u]).relu() for u in torch.nonzero(into[g, v])[:, 0]]
-            most = torch.stack(messages).amax(0) if messages else torch.zeros(5)
+            messages = [layer.incoming(h[g, u]).relu() for u in torch.nonzero(into[g, v])[:, 0]]
+            most = torch.stack(messages).amax(0) if messages else torch.zeros(8)
             expected = torch.cat([layer.own(h[g, v]), layer.pooled(most)])
             assert torch.allclose(found[g, v], expected, atol=1e-6)
 
@@ -54,12 +58,12 @@ def test_graphsage_pools_the_maximum_of_the_neighbours():
 def test_four_neighbours_at_most_are_drawn_anew_and_none_is_invented():
     joined = batch_of([OURS[0]]).streams.clamp(max=1)
     generator = torch.Generator().manual_seed(0)
-    draws = torch.stack([drawn_neighbours(joined, generator) for _ in range(50)])
+    draws = torch.stack([neighbours(joined, generator) for _ in range(50)])
     assert (draws <= joined).all()
     assert (draws.sum(3).amax(0) == joined.sum(2).clamp(max=4)).all()
     assert ((draws.sum(3) > 0) == (joined.sum(2) > 0)).all()
     assert torch.equal(draws.amax(0), joined)
-    assert torch.equal(drawn_neighbours(joined, None), joined)
+    assert torch.equal(neighbours(joined, None), joined)
 
 
 def test_operators_are_vectors_of_length_one():
@@ -67,7 +71,7 @@ def test_operators_are_vectors_of_length_one():
     config = options("dream", pooling="max")
     batch = batch_of(PROBLEMS)
     features = torch.randn(*batch.present.shape, len(config.features))
-    nodes, graph = GraphSage(config)(features, batch, None)
+    nodes, graph = GraphEncoder(config)(features, batch, None)
     assert nodes.shape == (*batch.present.shape, 8)
     length = nodes.norm(dim=2)  # 0 if no ReLU of a tiny network is above 0
     assert torch.minimum(length, (length - 1).abs()).max().item() < 1e-5
@@ -78,19 +82,18 @@ def test_operators_are_vectors_of_length_one():
 def literal(learner, problem, row):
     """Probabilities [N, D] along a placement, one operator after the other."""
     module, decoder = learner.module, learner.module.decoder
-    batch = batch_of([problem], "stored")
+    batch = batch_of([problem], "topological")
     features = ((operator_features(batch, module.names) - module.mean) / module.std).float()
     nodes, graph = module.encoder(features, batch, None)
     state, cell = graph[0], torch.zeros_like(graph[0])
-    wire = 8 / 1e9
-    found = []
-    for v in range(problem.n_operators):
-        gates = decoder.read(nodes[0, v]) + decoder.recurrent @ state
+    wire, along, found = 8 / 1e9, decision_order(problem, "topological").tolist(), {}
+    for t, v in enumerate(along):
+        gates = decoder.read(nodes[0, t]) + decoder.recurrent @ state
         if decoder.devices is not None:
             total = torch.zeros(8)
             instance = problem.instance
             for u, w, b in zip(instance.source, instance.target, instance.traffic, strict=True):
-                if w == v and u < v:
+                if w == v:
                     total = total + float(b * wire) * decoder.devices[row[u]]
             gates = gates + decoder.read_upstream(total)
         i, f, o, g = gates.chunk(4)
@@ -100,8 +103,8 @@ def literal(learner, problem, row):
         if decoder.query is not None:
             scores = [decoder.score(torch.tanh(decoder.query(state) + h)) for h in nodes[0]]
             hidden = torch.cat([state, torch.cat(scores).softmax(0) @ nodes[0]])
-        found.append(decoder.output(hidden).softmax(0))
-    return torch.stack(found)
+        found[v] = decoder.output(hidden).softmax(0)
+    return torch.stack([found[v] for v in range(problem.n_operators)])
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -112,7 +115,7 @@ def test_probabilities_fit_the_equations(model):
     for problem in OURS[1:]:
         row = [0, 1, 0, 2, 2, 1, 3, 0, 1][: problem.n_operators]
         given = torch.tensor([[row]])
-        found = learner.module(batch_of([problem], "stored"), 0, given)
+        found = learner.module(batch_of([problem], "topological"), 0, given)
         expected = literal(learner, problem, found.placements[0, 0].tolist())
         taken = expected[torch.arange(len(row)), found.placements[0, 0]].log().sum()
         assert found.log_probability[0, 0].item() == pytest.approx(taken.item(), abs=1e-5)
@@ -131,14 +134,14 @@ def log_probabilities(module, batch, placements):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_only_f2_depends_on_devices_chosen_before(model):
-    module, batch = learner_of(model).module, batch_of([OURS[0]], "stored")
+    module, batch = learner_of(model).module, batch_of([OURS[0]], "topological")
     found = log_probabilities(module, batch, drawn(module, batch, 9))
     assert torch.allclose(found, found[:, :1]) == (model != "dream")
 
 
 def test_all_devices_are_open_and_placements_are_renumbered():
     """A draw may begin on any device; the likelihood is that of the renumbered placement."""
-    learner, batch = learner_of("dream"), batch_of(OURS, "stored")
+    learner, batch = learner_of("dream"), batch_of(OURS, "topological")
     placements = drawn(learner.module, batch, 200)
     assert set(placements[:, :, 0].flatten().tolist()) == {0, 1, 2, 3, 4}
     named = batch.canonical(placements)
@@ -208,7 +211,7 @@ def test_a_reward_may_be_divided_by_the_devices_in_use():
     learner = learner_of("dream", per_device=True)
     numbers = torch.arange(len(OURS))
     env = learner._environment(numbers)
-    placements = drawn(learner.module, batch_of(OURS, "stored"), 6)
+    placements = drawn(learner.module, batch_of(OURS, "topological"), 6)
     shared = learner._judged(env, placements)[1]
     for i, problem in enumerate(OURS):
         for row, reward in zip(placements[i], shared[i], strict=True):
@@ -221,7 +224,10 @@ def test_a_reward_may_be_divided_by_the_devices_in_use():
 
 
 def test_a_decision_may_read_the_loads_of_devices():
-    module, batch = learner_of("encdec", utilisation=True).module, batch_of([OURS[2]], "stored")
+    module, batch = (
+        learner_of("encdec", utilisation=True).module,
+        batch_of([OURS[2]], "topological"),
+    )
     found = log_probabilities(module, batch, torch.tensor([[[0, 0, 0, 0], [0, 1, 0, 0]]]))[0]
     assert torch.allclose(found[0, :2], found[1, :2])
     assert not torch.allclose(found[0, 2], found[1, 2])
@@ -231,7 +237,7 @@ def test_random_placements_may_be_uniform_over_all():
     """So five operators hardly ever share a device; otherwise a fifth of the placements does."""
     batch, problem = batch_of([PROBLEMS[1]]), PROBLEMS[1]
     generator = torch.Generator().manual_seed(0)
-    found = uniform_placements(batch, 4000, generator)[0]
+    found = random_placements(batch, 4000, generator, "placements")[0]
     assert problem.n_operators == found.shape[1] == 5
     every, counts = torch.unique(found, dim=0, return_counts=True)
     assert len(every) > 2000
@@ -245,7 +251,25 @@ def test_options_that_do_not_go_together_are_one_line():
     training = TrainingConfig()
     with pytest.raises(SettingError, match=r"^[^\n]*additive[^\n]*device_state[^\n]*$"):
         AllocatorConfig(attention="additive", device_state=True).check_beside(training)
-    with pytest.raises(SettingError, match=r"^[^\n]*multiple of 4, not 6$"):
-        options("dream", width=6, pooling="max").check_beside(training)
-    with pytest.raises(SettingError, match=r"^[^\n]*memory[^\n]*moving or none$"):
-        HdpConfig(baseline="memory").check_beside(training)
+
+
+@pytest.mark.parametrize("preset", ["paper", "paper-code"])
+@pytest.mark.parametrize("model", MODELS)
+def test_trainings_by_both_presets_have_the_same_bits(model, preset, tmp_path, monkeypatch):
+    """Whether one core or two share the shards of a batch, and whether it was stopped."""
+    config = tmp_path / "options.toml"
+    config.write_text("[model]\nwidth = 8\n[training]\nepochs = 3\nbatch = 4\nshards = 2\n")
+
+    def train(folder, cores=2, **options):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+        out = tmp_path / folder
+        return streamplace.train(
+            model, list(GRAPHS), out, cluster=FIVE, preset=preset, config=config, **options
+        )
+
+    whole = train("whole").folder
+    assert_same(train("alone", cores=1).folder, whole, "best.safetensors", "last.safetensors")
+    with pytest.raises(KeyboardInterrupt):
+        train("stopped", watcher=InterruptsEpoch(2))
+    resumed = train("stopped", resume=True).folder
+    assert_same(resumed, whole, "best.safetensors", "last.safetensors")

@@ -21,7 +21,7 @@ COMMON = ("load per device", "transfer per device", "one by devices", "log opera
 class AllocatorConfig(MemoryConfig):
     """Options of all three models."""
 
-    width: int = Field(default=128, ge=2, le=4096, multiple_of=2)  # width of all vectors
+    width: int = Field(default=128, ge=4, le=4096, multiple_of=4)  # width of all vectors
     # largest number of devices that the model supports
     devices: int = Field(default=5, ge=1, le=MOST_DEVICES)
     embedding: int = Field(default=32, ge=1, le=1024)  # width of the vector of a device
@@ -29,11 +29,10 @@ class AllocatorConfig(MemoryConfig):
     # load and transfer alone, as they are
     standardised: bool = True
     random_ties: bool = True  # shuffle operators whose order is arbitrary during training
-    stored_order: bool = False  # decide in the order of the graph's file, not breadth first
+    depth_first: bool = False  # decide chain by chain; otherwise breadth first
     previous: bool = True  # a decision reads the device of the one before
-    # attention of a decision: dot product, followed by an MLP; or additive, followed by a linear
-    # layer, with the devices upstream weighted by their streams; encdec then has no attention and
-    # no encoder
+    # attention of a decision: dot product and an MLP; or additive and a linear layer, with devices
+    # upstream weighted by their streams, where encdec has neither attention nor encoder
     attention: Literal["dot", "additive"] = "dot"
     utilisation: bool = False  # a decision reads the loads of the devices, if additive
     # tell devices by their speed and by what they and their links hold, not by their numbers
@@ -48,12 +47,8 @@ class AllocatorConfig(MemoryConfig):
 
     def check_beside(self, training: TrainingConfig) -> None:
         """Raise SettingError where options do not go together."""
-        super().check_beside(training)
         if self.attention == "additive" and self.device_state:
-            raise SettingError(
-                "additive attention tells devices by their numbers; take dot, or leave "
-                "device_state out"
-            )
+            raise SettingError("additive attention knows numbered devices; drop device_state")
         if self.fresh and self.devices < MOST_FRESH_DEVICES:
             raise SettingError(
                 f"fresh problems have up to {MOST_FRESH_DEVICES} devices, but the model supports "
@@ -68,11 +63,3 @@ class GraphAllocatorConfig(AllocatorConfig):
     tied: bool = False  # share the weights of all rounds
     # mean of the messages, or GraphSAGE: their maximum over four neighbours drawn anew in training
     pooling: Literal["mean", "max"] = "mean"
-
-    def check_beside(self, training: TrainingConfig) -> None:
-        """Raise SettingError where options do not go together."""
-        super().check_beside(training)
-        if self.pooling == "max" and self.width % 4:
-            raise SettingError(
-                f"with pooling by the maximum, the width is a multiple of 4, not {self.width}"
-            )

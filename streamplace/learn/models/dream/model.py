@@ -24,25 +24,20 @@ PAPER: dict[str, Any] = {
 }
 """Options of the paper, where they differ from the defaults; a graph encoder's are also tied."""
 
-PAPER_CODE: dict[str, Any] = {
-    "width": 512,
-    "random_ties": False,
-    "stored_order": True,
+PAPER_CODE: dict[str, Any] = PAPER | {
+    "standardised": True,
+    "depth_first": True,
     "previous": False,
     "attention": "additive",
     "renumbered": True,
     "on_policy": 10,
     "replayed": 5,
     "places": 9,
+    "replay_best": True,
     "baseline": "memory",
     "gain": 10.0,
-    "normalised": False,
-    "exploration": 20.0,
-    "exploration_decay": 1.0,
     "exploration_over": "placements",
-    "exploration_while_poor": 20,
     "poor_below": 0.99,
-    "entropy": 0.0,
 }
 """Options of the code that was published with the paper; a graph encoder also pools by maximum."""
 

@@ -4,7 +4,8 @@ Shapes: G graphs, N operators and M streams (padded), m dimensions per view, W =
 graph, D devices, F features of a device.
 """
 
-from typing import Any, NamedTuple, cast
+from dataclasses import replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,16 @@ from torch.nn.functional import linear
 from streamplace.learn.constructive.policy import CLOSED, Decisions, chosen_devices
 from streamplace.learn.env import Batch, Environment, Observation
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.models.dream.additive import AdditiveDecoder, FeatureMap, GraphSage
+from streamplace.learn.models.dream.additive import (
+    AdditiveDecoder,
+    Encoded,
+    EncodedOperators,
+    FeatureMap,
+    Generator,
+    MaxPooling,
+    hidden_from,
+    neighbours,
+)
 from streamplace.learn.models.dream.devices import N_FEATURES, N_READ, DeviceFeatures, summary
 from streamplace.learn.models.dream.features import OperatorScale, operator_features
 from streamplace.learn.parameters import lstm, normal
@@ -42,26 +52,30 @@ class GraphEncoder(nn.Module):
     """Operators as vectors [up : down] that know K hops in each direction, and one of the graph.
 
     Both views share their weights. If all rounds do as well, features are padded to m dimensions.
+    By GraphSAGE, the vectors have length 1.
     """
 
     def __init__(self, config: GraphAllocatorConfig) -> None:
         super().__init__()
-        m = config.width // 2
+        m, self.by_maximum = config.width // 2, config.pooling == "max"
         sizes = [m] if config.tied else [len(config.features)] + [m] * (config.hops - 1)
-        self.hops = nn.ModuleList(Hop(size, m) for size in sizes)
+        self.hops = nn.ModuleList((MaxPooling if self.by_maximum else Hop)(n, m) for n in sizes)
         self.rounds = config.hops
         self.pool = nn.Linear(config.width, config.width)
 
-    def forward(
-        self, features: Tensor, batch: Batch, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, features: Tensor, batch: Batch, generator: Generator) -> Encoded:
         """Operators [G, N, W] and graphs [G, W]; the vectors of padding operators mean nothing."""
         first = cast(Hop, self.hops[0]).incoming.in_features
         up = down = nn.functional.pad(features, (0, first - features.shape[2]))
+        views = batch.streams, batch.streams.transpose(1, 2)
         for k in range(self.rounds):
-            hop = self.hops[k % len(self.hops)]
-            up, down = hop(up, batch.streams), hop(down, batch.streams.transpose(1, 2))
+            hop, into = self.hops[k % len(self.hops)], views
+            if self.by_maximum:
+                into = neighbours(views[0], generator), neighbours(views[1], generator)
+                up, down = (up.relu(), down.relu()) if k else (up, down)
+            up, down = hop(up, into[0]), hop(down, into[1])
         nodes = torch.cat([up, down], dim=2)
+        nodes = nn.functional.normalize(nodes, dim=2) if self.by_maximum else nodes
         pooled = cast(Tensor, self.pool(nodes))
         graph = pooled.masked_fill(~batch.present[:, :, None], -torch.inf).amax(1)
         return batch.steps(nodes), graph
@@ -76,9 +90,7 @@ class SequenceEncoder(nn.Module):
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
         nn.init.orthogonal_(self.recurrent)
 
-    def forward(
-        self, features: Tensor, batch: Batch, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, features: Tensor, batch: Batch, generator: Generator) -> Encoded:
         """Operators [G, N, W] in the order of decision, and graphs [G, W]."""
         inputs, states = self.read(batch.steps(features)), []
         state = cell = inputs.new_zeros(len(inputs), self.recurrent.shape[1])
@@ -88,15 +100,6 @@ class SequenceEncoder(nn.Module):
         nodes = torch.stack(states, dim=1)
         last = (batch.present.sum(1) - 1)[:, None, None].expand(-1, 1, nodes.shape[2])
         return nodes, nodes.gather(1, last).squeeze(1)
-
-
-class EncodedOperators(NamedTuple):
-    """Encoded graphs and linear maps of their operators, which are computed once per graph."""
-
-    inputs: Tensor  # [G, N, 4W] part of the LSTM's input, and its bias
-    keys: Tensor  # [G, W, N] operators, transposed
-    values: Tensor  # [G, N, W] part of the MLP's first layer
-    hidden_from: Tensor  # [G, 1, N] 0 for operators, -∞ for padding
 
 
 class Decoder(nn.Module):
@@ -123,19 +126,11 @@ class Decoder(nn.Module):
 
     def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
         """What decisions need of encoded operators [G, N, W] in the order of decision."""
-        padding = ~batch.steps(batch.present)[:, None]
-        hidden_from = nodes.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
-        keys = nodes.transpose(1, 2)
-        return EncodedOperators(self.read(nodes), keys, self.context_layer(nodes), hidden_from)
+        values = self.context_layer(nodes)
+        return EncodedOperators(self.read(nodes), nodes, hidden_from(nodes, batch), values)
 
     def step(
-        self,
-        operators: EncodedOperators,
-        t: int,
-        seen: Observation,
-        described: Tensor | None,
-        state: Tensor,
-        cell: Tensor,
+        self, operators: EncodedOperators, t: int, seen: Observation, state: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities [G, S, D] of decision t, and the LSTM's state and cell [G, S, W].
 
@@ -144,9 +139,10 @@ class Decoder(nn.Module):
         α_j = s_t · h_j, α̃ = softmax(α) over the operators of the graph;
         P(d_v) = softmax(MLP([s_t : Σ_j α̃_j h_j])) over the devices that are open.
 
-        Devices that are described [G, S, D, F] take the place of their embeddings: the LSTM reads
-        their summary, and the MLP each of them.
+        Devices that are ``described`` [G, S, D, F] take the place of their embeddings: the LSTM
+        reads their summary, and the MLP each of them.
         """
+        described = seen.get("described")
         gates = operators.inputs[:, t, None] + linear(state, self.recurrent)
         for layer, devices in (
             (self.read_previous, seen["previous"]),
@@ -157,8 +153,8 @@ class Decoder(nn.Module):
         if self.read_state is not None and described is not None:
             gates = gates + self.read_state(summary(described, seen))
         state, cell = lstm(gates, cell)
-        attention = torch.baddbmm(operators.hidden_from, state, operators.keys).softmax(-1)
-        hidden = self.state_layer(state) + attention @ operators.values
+        scores = torch.baddbmm(operators.hidden_from, state, operators.nodes.transpose(1, 2))
+        hidden = self.state_layer(state) + scores.softmax(-1) @ operators.values
         if self.device_layer is not None and described is not None:
             each = (hidden[:, :, None] + self.device_layer(described)).relu()
             logits = self.output(each).squeeze(-1)
@@ -174,16 +170,11 @@ class EncoderDecoder(nn.Module):
     std: Tensor
 
     def __init__(
-        self,
-        encoder: nn.Module,
-        decoder: Decoder | AdditiveDecoder,
-        scale: OperatorScale,
-        *,
-        all_open: bool,
+        self, encoder: nn.Module, decoder: Any, scale: OperatorScale, config: AllocatorConfig
     ) -> None:
         super().__init__()
         self.encoder, self.decoder, self.names = encoder, decoder, scale.names
-        self._all_open = all_open
+        self._described, self._all_open = config.device_state, config.renumbered
         self.register_buffer("mean", torch.from_numpy(scale.mean), persistent=False)
         self.register_buffer("std", torch.from_numpy(scale.std), persistent=False)
 
@@ -195,45 +186,37 @@ class EncoderDecoder(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Decisions:
         """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`."""
-        decoder = self.decoder
-        described = isinstance(decoder, Decoder) and decoder.read_state is not None
         features = ((operator_features(batch, self.names) - self.mean) / self.std).float()
-        known = batch.in_yardsticks() if described else batch
-        env = Environment(known.without_order_of_devices() if self._all_open else known)
+        units = batch.in_yardsticks() if self._described else batch
+        alike = torch.zeros_like(batch.alike) if self._all_open else batch.alike
+        env = Environment(replace(units, alike=alike))
         nodes, graph = self.encoder(features, batch, generator)
-        operators: Any = decoder.operators(nodes, batch)
+        operators = self.decoder.operators(nodes, batch)
         if given is None:
             given = batch.order[:, None][:, :0]
         replayed = batch.along(batch.canonical(given))
         count = samples + replayed.shape[1]
         seen = env.reset(count)
-        devices_seen = DeviceFeatures(env) if described else None
-        state = graph[:, None].expand(-1, count if decoder.follows else 1, -1)
+        devices = DeviceFeatures(env) if self._described else None
+        state = graph[:, None].expand(-1, count if self.decoder.follows else 1, -1)
         cell, each = torch.zeros_like(state), []
         for t in range(nodes.shape[1]):
-            of_devices = None if devices_seen is None else devices_seen.of(seen)
-            log_p, state, cell = decoder.step(operators, t, seen, of_devices, state, cell)
+            if devices is not None:
+                seen["described"] = devices.of(seen)
+            log_p, state, cell = self.decoder.step(operators, t, seen, state, cell)
             drawn = chosen_devices(log_p[:, :samples].detach(), generator)
-            devices = torch.cat([drawn, replayed[:, :, t]], dim=1)
-            each.append((log_p, devices))
-            seen = env.step(devices)
+            chosen = torch.cat([drawn, replayed[:, :, t]], dim=1)
+            each.append((log_p, chosen))
+            seen = env.step(chosen)
         return Decisions.of(env.placements, each, batch.present.sum(1))
 
 
 def built_module(model: str, config: AllocatorConfig, scale: OperatorScale) -> EncoderDecoder:
     """Model of this name with fresh parameters from torch's generator."""
-    features, width, encodes = len(config.features), config.width, True
-    encoder: nn.Module
+    upstream, additive = model == "dream", config.attention == "additive"
     if isinstance(config, GraphAllocatorConfig):
-        encoder = GraphSage(config) if config.pooling == "max" else GraphEncoder(config)
-    elif config.attention == "additive":
-        encoder, encodes = FeatureMap(features, width), False
+        encoder: nn.Module = GraphEncoder(config)
     else:
-        encoder = SequenceEncoder(features, width)
-    upstream = model == "dream"
-    decoder = (
-        Decoder(config, upstream=upstream)
-        if config.attention == "dot"
-        else AdditiveDecoder(config, upstream=upstream, attends=encodes)
-    )
-    return EncoderDecoder(encoder, decoder, scale, all_open=config.renumbered)
+        encoder = (FeatureMap if additive else SequenceEncoder)(len(config.features), config.width)
+    kind = AdditiveDecoder if additive else Decoder
+    return EncoderDecoder(encoder, kind(config, upstream=upstream), scale, config)

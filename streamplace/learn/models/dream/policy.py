@@ -26,13 +26,8 @@ def prepared(
     """Problems in the order that a model with these options decides in."""
     for problem in problems:
         check_devices(problem, config.devices)
-    order = "topological" if config.device_state else "bfs"
-    return ProblemTensors(
-        problems,
-        device,
-        "stored" if config.stored_order else order,
-        random_ties=config.random_ties,
-    )
+    order = "topological" if config.device_state or config.depth_first else "bfs"
+    return ProblemTensors(problems, device, order, random_ties=config.random_ties)
 
 
 def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> ConstructiveLearner:
