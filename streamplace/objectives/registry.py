@@ -83,6 +83,8 @@ class Objective:
         after the time limit.
     guide
         Name of the objective whose best placements are good starts for a search by this one.
+    ties
+        Name of the objective that decides between placements of equal value.
     beside
         Name of the objective that is reported in addition for stream graphs, where the best
         placement by this one may be of little use.
@@ -111,6 +113,7 @@ class Objective:
     usual: bool = True
     quick: bool = False
     guide: str = ""
+    ties: str = ""
     beside: str = ""
     base: "Objective | None" = None
     conditions: "tuple[Condition, ...]" = ()

@@ -265,7 +265,8 @@ def picture(problem: Problem, placement: Placement) -> Picture:
     limit=1.0,
     kind="rate",
     usual=False,
-    guide="throughput",
+    guide=DEFAULT,
+    ties=DEFAULT,
 )
 def survives(problem: Problem, placements: Ints) -> Floats:
     """Least share of the sources' rate that is carried before and after any one device is lost.

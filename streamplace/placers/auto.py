@@ -19,8 +19,8 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, one_moved
-from streamplace.objectives.conditions import BEYOND
-from streamplace.objectives.registry import Objective
+from streamplace.objectives.conditions import BEYOND, subject_to
+from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
 from streamplace.placers.exact.throughput import PROOF, settled
 from streamplace.placers.incumbent import SearchInterrupt, continued
@@ -94,7 +94,8 @@ def _work(team: "Team") -> None:
     provable = quick and n <= PROVABLE
     if quick or not team.late:
         share = SEARCH_FIRST if n <= EASILY_PROVABLE else SEARCH_MOSTLY
-        team.ask("anneal", team.part(share if provable else 1.0), start=team.placements)
+        rest = SEARCH_MOSTLY if objective.ties else 1.0
+        team.ask("anneal", team.part(share if provable else rest), start=team.placements)
     if provable and not team.late:
         team.ask(PROOF, team.part(1.0))
     if objective.usual_kind == "rate":
@@ -208,9 +209,22 @@ class Team:
             # Beside constant loads, the placement with the least peak may carry more.
             if not isclose(value, self._best.value, rel_tol=ROUNDING):
                 self._trace.append(Improvement(began, value, self._before))
+        if self.objective.ties and not self._best.steps:
+            placement = self._best_of_equals(placement)
         steps, load = self._best.steps, self._least_load
         trace, levels = tuple(self._trace), self._levels
         return Found(placement, self._bound, trace, least_load=load, steps=steps, levels=levels)
+
+    def _best_of_equals(self, placement: Placement) -> Placement:
+        """Look for a placement of no less value that is better by what decides ties."""
+        from streamplace.placers.anneal.generic import climb
+
+        part, objective = self.part(1.0), self.objective
+        if part is None or self.late or self._best is None:
+            return placement
+        kept = Condition(objective.plain, objective.sense, self._best.value)
+        judge = subject_to(OBJECTIVES[objective.ties], (*objective.conditions, kept))
+        return climb(self.problem, judge, (placement,), self._seed, Meter(part)).placement
 
     def _given(self, share: float, limit: int | None) -> int | None:
         """Deduct and return the evaluations of the next member; None without limit."""

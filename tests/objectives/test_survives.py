@@ -153,3 +153,11 @@ def test_what_is_too_large_to_be_tried_is_a_lower_bound():
     assert "at least" in told.verdict
     assert told.value == pytest.approx(2500 / (18 * 320))
     assert told.value <= SURVIVES.bound(problem)
+
+
+def test_of_placements_that_survive_equally_the_faster_one_is_the_answer():
+    """The strongest device limits what survives, and need not stay idle."""
+    devices = [*(Device(f"edge{i}", mips=1200) for i in range(3)), Device("hub", mips=3600)]
+    result = place(pipe(6), Cluster.of(devices), objective="survives", budget="500 ms")
+    assert result.proven
+    assert THROUGHPUT.value(result.problem, result.placement) > 1.2 * result.value

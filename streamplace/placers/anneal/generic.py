@@ -186,6 +186,7 @@ def climb(
         return best.answer(reached)
 
     stuck, bound = 0, objective.bound(problem)
+    bound = objective.limit if bound is None else bound
     with handing_on(answer):
         while (bound is None or objective.better(bound, best.value)) and (
             size := meter.chunk(BATCH)
