@@ -119,6 +119,8 @@ class GiphEpisodes(Episodes):
         self._pairs, self._features = policy.config.pairs, policy.config.n_own_features
         ends = [batch.source, batch.target] if self._pairs else [batch.source]
         self._near = torch.cat(ends)  # [C S] tasks whose present nodes edges lead from, or to
+        self._of_near = batch.episode[self._near]
+        self._size = batch.size.repeat(len(ends))[:, None]
         self._sweep, self._criticality = batch.sweep(), first_criticality(batch)  # [S]
         self._of_tasks = Edges.of_tasks(self._sweep)
         rounds = STEPS_PER_OPERATOR if policy.config.printed else 1
@@ -130,13 +132,14 @@ class GiphEpisodes(Episodes):
         """The gpNet, and open nodes [G, N · K]."""
         batch, here = self.batch, self.place[:, None]
         times, legal = batch.simulate(self.place), batch.legal(self.place)
-        latency, wire, seconds = batch.transfer(here[self._near])  # [C S, D]
+        latency, wire, seconds = batch.transfer(here.index_select(0, self._near))  # [C S, D]
         arrival = batch.arrival(times, seconds[: len(batch.source)])
         potential = arrival - times.start[:, None]
         if self._pairs:
             stays, possible, exists = here == batch.everywhere, legal, batch.allowed
             potential = potential.masked_fill(stays, 0.0)
-            leads = torch.stack([exists[batch.target], (exists & ~stays)[batch.source]])
+            pairs = ((exists, batch.target), (exists & ~stays, batch.source))
+            leads = torch.stack([nodes.index_select(0, tasks) for nodes, tasks in pairs])
             edges = Edges(self.place, leads, self._sweep)
             of_devices = (batch.slowness, batch.work)
         else:
@@ -144,26 +147,25 @@ class GiphEpisodes(Episodes):
             exists = possible = legal.gather(1, here)
             stays = torch.zeros_like(exists)
             potential = potential.masked_fill(~batch.allowed, torch.inf).amin(1, keepdim=True)
-            edges, to = self._of_tasks, here[batch.target]
+            edges, to = self._of_tasks, here.index_select(0, batch.target)
             latency, wire, seconds = (column.gather(1, to) for column in (latency, wire, seconds))
             of_devices = (batch.slowness.gather(1, here), batch.work.gather(1, here))
         self._criticality = followed(batch, times, self._criticality)
         potential = potential.masked_fill(batch.level[:, None] == 0, 0.0)
         weight = importance(batch, self._criticality)[:, None]
         of_nodes = (batch.compute[:, None], *of_devices, potential, weight)
-        each = (batch.size, self._criticality)
-        size, criticality = (x.repeat(len(edges.exists))[:, None] for x in each)
-        of_edges = (size, latency, seconds, wire, criticality)
+        criticality = self._criticality.repeat(len(edges.exists))[:, None]
+        of_edges = (self._size, latency, seconds, wire, criticality)
         nodes = self._scaled(of_nodes, exists, batch.episode)
-        features = self._scaled(of_edges, edges.exists.flatten(0, 1), batch.episode[self._near])
+        features = self._scaled(of_edges, edges.exists.flatten(0, 1), self._of_near)
         graph = NodeGraph(
             nodes.flatten(1), features.view(len(features), *edges.exists.shape), edges
         )
 
-        again = (batch.unit == self._last[batch.episode])[:, None]
-        early = (self.steps < self._masked)[batch.episode, None]
-        possible = possible.view(len(batch.first), -1)
-        is_open = possible & ~((stays | again) & early).view(possible.shape)
+        again = (batch.unit == self._last.take(batch.episode))[:, None]
+        early = (self.steps < self._masked)[:, None]
+        possible = possible.view(len(early), -1)
+        is_open = possible & ~((stays | again).view(possible.shape) & early)
         is_open = torch.where(is_open.any(1, keepdim=True), is_open, possible)
         return (graph,), is_open
 
@@ -177,7 +179,7 @@ class GiphEpisodes(Episodes):
         k = self._moves.shape[1]
         task = self.batch.first + action // k
         self.move(task, self._moves[task, action % k])
-        self._last = self.batch.unit[task]
+        self._last = self.batch.unit.take(task)
 
 
 def first_criticality(batch: TaskBatch) -> Tensor:
@@ -197,8 +199,8 @@ def followed(batch: TaskBatch, times: PassTimes, criticality: Tensor) -> Tensor:
         chain = torch.cat([chain, producer.take(chain)])
         producer = producer.take(producer)
     critical = torch.zeros_like(batch.unit).index_fill(0, chain, 1)
-    rises = critical[target] * (times.producer[target] == source)
-    moves = torch.zeros_like(critical).index_add(0, source, rises)[source] > 0
+    rises = critical.take(target) * (times.producer.take(target) == source)
+    moves = torch.zeros_like(critical).index_add(0, source, rises).take(source) > 0
     return torch.where(moves, criticality + NUDGE * (rises - criticality), criticality)
 
 

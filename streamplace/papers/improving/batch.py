@@ -190,7 +190,7 @@ class TaskBatch:
 
     def arrival(self, times: PassTimes, seconds: Tensor) -> Tensor:
         """Time at which all inputs of a task would be on a device [T, D], by transfers [S, D]."""
-        present = times.finish[self.source][:, None] + seconds
+        present = times.finish.take(self.source)[:, None] + seconds
         to = self.target[:, None].expand_as(present)
         return torch.zeros_like(self.work).scatter_reduce(0, to, present, "amax")
 

@@ -73,8 +73,8 @@ class Episodes(ABC):
     def move(self, task: Tensor, device: Tensor) -> None:
         """Move a task [G] of every episode to a device [G], with the tasks colocated with it."""
         unit, episode = self.batch.unit, self.batch.episode
-        moved = unit == unit[task][episode]
-        self.place = torch.where(moved, device[episode], self.place)
+        moved = unit == unit.take(task).take(episode)
+        self.place = torch.where(moved, device.take(episode), self.place)
 
 
 def drawn(scores: Tensor, uniform: Tensor) -> Tensor:

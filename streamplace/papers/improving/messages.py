@@ -36,14 +36,6 @@ class Edges:
         exists = torch.ones_like(source, dtype=torch.bool)
         return cls(source.new_zeros(sweep.tasks), exists[None, :, None], sweep)
 
-    @classmethod
-    def joined(cls, parts: "Sequence[Edges]", sweep: Sweep) -> "Edges":
-        """Edges of the same tasks side by side, with the sweep of so many copies."""
-        present, exists = (
-            [getattr(part, name) for part in parts] for name in ("present", "exists")
-        )
-        return cls(torch.cat(present), torch.cat(exists, 1), sweep)
-
     @cached_property
     def weights(self) -> Tensor:
         """1 / number of edges to every node, [2, T, K]."""
@@ -97,7 +89,9 @@ class NodeGraph(NamedTuple):
     def joined(cls, graphs: "Sequence[NodeGraph]", sweep: Sweep) -> "NodeGraph":
         """Graphs of the same tasks side by side, with the sweep of so many copies."""
         nodes, features, edges = zip(*graphs, strict=True)
-        return cls(torch.cat(nodes, 1), torch.cat(features, 2), Edges.joined(edges, sweep))
+        present = torch.cat([each.present for each in edges])
+        exists = torch.cat([each.exists for each in edges], 1)
+        return cls(torch.cat(nodes, 1), torch.cat(features, 2), Edges(present, exists, sweep))
 
 
 class ColumnLinear(nn.Linear):
@@ -140,32 +134,31 @@ def summaries(graph: NodeGraph, along: Messages, against: Messages) -> Tensor:
     edges, sweep, k = graph.edges, graph.edges.sweep, graph.edges.k
     c, f = len(edges.exists), WIDTH + len(graph.features)
     of_node, of_edge = message[0].split_with_sizes([WIDTH, f - WIDTH], 2)  # A, B
-    rows = sweep.rows[c - 1]
+    rows, sizes = sweep.rows[c - 1], sweep.streams
     exists = edges.exists.flatten(0, 1).index_select(0, rows).view(2, 1, c, -1, k) & sweep.is_row
-    x = _mapped(
-        (of_edge, message[1]), _ways(graph.features.flatten(1, 2).index_select(1, rows).flatten(1))
-    )
-    x = x.view(2, f, c, -1, k).add_(torch.where(exists, 0.0, -torch.inf))  # so none is sent
-    senders, receivers, weights = edges.in_columns
+    features = graph.features.flatten(1, 2).index_select(1, rows).flatten(1)
+    x = _mapped((of_edge, message[1]), _ways(features)).view(2, f, c, -1, k)
+    x.add_(torch.where(exists, 0.0, -torch.inf))  # so that nothing is sent where there is no edge
+    present_senders, present_receivers, weights = edges.in_columns
+    both_sizes = [2 * size for size in sizes]
     levels = zip(
-        *(x[:, :, i].split_with_sizes(sweep.streams, 2) for i in (0, c - 1)),
-        *(
-            table.split_with_sizes([2 * q for q in sweep.streams])
-            for table in (senders, sweep.sender)
-        ),
-        receivers[:, None].expand(-1, f, -1).split_with_sizes(sweep.streams, 2),
-        sweep.receiver[:, None, :, None].expand(-1, f, -1, k).split_with_sizes(sweep.streams, 2),
+        x[:, :, 0].split_with_sizes(sizes, 2),
+        x[:, :, c - 1].split_with_sizes(sizes, 2),
+        present_senders.split_with_sizes(both_sizes),
+        sweep.sender.split_with_sizes(both_sizes),
+        present_receivers[:, None].expand(-1, f, -1).split_with_sizes(sizes, 2),
+        sweep.receiver[:, None, :, None].expand(-1, f, -1, k).split_with_sizes(sizes, 2),
         strict=True,
     )
     blocks = graph.nodes.view(len(graph.nodes), -1, k).index_select(1, sweep.columns.flatten())
     y = _mapped(lift, _mapped(enter, _ways(blocks.flatten(1))).relu_())
     e = y.transpose(0, 1).contiguous()  # [5, 2, Σ R K]; of the first columns this is all
-    end, *sizes = [k * count for count in sweep.counts]
-    y_of = y.split_with_sizes([end, *sizes], 2)[1:]
-    weights_of = weights[:, None].split_with_sizes([end, *sizes], 2)[1:]
+    counts = [k * count for count in sweep.counts]
+    end, y_of = counts[0], y.split_with_sizes(counts, 2)[1:]
+    weights_of = weights[:, None].split_with_sizes(counts, 2)[1:]
     for level, y_u, weight in zip(levels, y_of, weights_of, strict=True):
-        x_to, x_from, present_senders, senders, to_present, to = level
-        e_v = e.flatten(1).index_select(1, present_senders)
+        x_to, x_from, present, senders, to_present, to = level
+        e_v = e.flatten(1).index_select(1, present)
         m = (x_to + torch.bmm(of_node, _ways(e_v))[..., None]).relu_()  # [2, F, Q, K]
         total = m.new_zeros(2, f, y_u.shape[2] // k, k).scatter_add_(2, to, m).flatten(2)
         if c > 1:
@@ -183,11 +176,8 @@ Map = tuple[Tensor, Tensor]
 """Linear maps along and against the edges: weights [2, outputs, inputs], biases [2, outputs, 1]."""
 
 
-def _both(along: nn.Linear, against: nn.Linear) -> Map:
-    weight, bias = (
-        torch.stack((getattr(along, name), getattr(against, name))) for name in ("weight", "bias")
-    )
-    return weight, bias[..., None]
+def _both(a: nn.Linear, b: nn.Linear) -> Map:
+    return torch.stack((a.weight, b.weight)), torch.stack((a.bias, b.bias))[..., None]
 
 
 def _mapped(maps: Map, x: Tensor) -> Tensor:
