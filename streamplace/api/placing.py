@@ -24,16 +24,18 @@ from streamplace.settings.convert import (
     Whole,
 )
 from streamplace.settings.option import PLACEMENT, argument, file_key, option, output
+from streamplace.settings.searches import (
+    ConditionOptions,
+    DataSetOptions,
+    MeasuredGraphOptions,
+    SearchOptions,
+)
 from streamplace.settings.shared import (
     ChangeOptions,
-    ConditionOptions,
     ConstraintOptions,
-    DataSetOptions,
     DeviceOptions,
     LossOptions,
-    MeasuredGraphOptions,
     ObjectiveOptions,
-    SearchOptions,
 )
 from streamplace.settings.verb import SILENT, Progress, Verb, Written
 

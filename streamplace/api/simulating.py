@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamplace.errors import SettingError
 from streamplace.model.paths import is_path, path_of
@@ -225,8 +225,7 @@ class Simulate(
             raise SettingError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+class Simulation(NamedTuple):
     """A placement with its explanation, and with queues their run and its picture."""
 
     problem: Problem

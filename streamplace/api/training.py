@@ -16,7 +16,8 @@ from streamplace.model.message_text import counted
 from streamplace.model.paths import FilePath, is_path, path_of, wrong
 from streamplace.settings.convert import Whole, in_tuple
 from streamplace.settings.option import HOW_LONG, KEYS, OUTPUT, WHERE, argument, option
-from streamplace.settings.shared import DataSetOptions, DeviceOptions, RateOptions
+from streamplace.settings.searches import DataSetOptions, RateOptions
+from streamplace.settings.shared import DeviceOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
 
 if TYPE_CHECKING:

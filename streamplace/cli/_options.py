@@ -170,11 +170,8 @@ def writes(text: str, **facts: Any) -> Callable[[F], F]:
 
 def writes_of(model: "type[Verb]") -> Callable[[F], F]:
     """``-o`` of a verb, if it has one."""
-    for name, field in model.marked("output").items():
-        return click.option(
-            "-o", "--output", name, cls=Output, type=FILE, help=field.help, folder=field.folder,
-            suffixes=field.suffixes, is_needed=field.is_needed, keys=field.keys,
-        )  # fmt: skip
+    for name, facts in model.marked("output").items():
+        return click.option("-o", "--output", name, cls=Output, type=FILE, **facts)
     return lambda function: function
 
 

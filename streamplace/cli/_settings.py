@@ -62,14 +62,14 @@ def options_of(model: "type[VerbSettings]") -> list[click.Parameter]:
                     help=option.help + (f"  [default: {shown}]" if is_shown else ""),
                 )
             )
-    for field, argument in model.marked("argument").items():
+    for field, (is_file, is_repeatable, is_needed, word) in model.marked("argument").items():
         options.append(
             click.Argument(
                 [field],
-                type=FILE if argument.is_file else None,
-                nargs=-1 if argument.is_repeatable else 1,
-                required=argument.is_needed,
-                metavar=argument.word or None,
+                type=FILE if is_file else None,
+                nargs=-1 if is_repeatable else 1,
+                required=is_needed,
+                metavar=word or None,
             )
         )
     if keys := sorted(o.key_of(field) for field, o in model.options().items() if not o.words):

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.files import file_path, is_folder, read_bytes, read_lines, reading, spot
-from streamplace.io.manifests import Manifest, Shard, described_files, fitting, manifest_path
+
+if TYPE_CHECKING:
+    from streamplace.io.manifests import Manifest, Shard
 
 LINES = (".jsonl", ".jsonl.gz")
 _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.jsonl(\.gz)?)")
@@ -41,9 +43,11 @@ def lines_of(name: str | Path) -> Iterator[Line]:
 
 
 def _checked_lines(
-    path: Path, manifests: dict[Path, dict[str, Manifest | Shard]]
+    path: Path, manifests: "dict[Path, dict[str, Manifest | Shard]]"
 ) -> Iterator[tuple[int, bytes]]:
     """Lines of a file, which fit its manifest if there is one; ``manifests`` are those read."""
+    from streamplace.io.manifests import described_files, fitting, manifest_path
+
     shard = _SHARD.fullmatch(path.name)
     manifest = manifest_path(path if shard is None else path.with_name(shard["name"]))
     if manifest not in manifests:

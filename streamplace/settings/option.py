@@ -49,37 +49,15 @@ class OptionField:
         return (self.key or field).replace("_", "-")
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentField:
-    """A field that users name by its position."""
-
-    is_file: bool
-    is_repeatable: bool
-    is_needed: bool
-    word: str  # for the value in the help, if it is not the name of the field
-
-
-@dataclass(frozen=True, slots=True)
-class OutputField:
-    """The field of ``-o``."""
-
-    help: str
-    suffixes: tuple[str, ...]  # what the name of a file may end in; empty for anything
-    folder: bool | None  # whether a folder is written; None if the other fields decide
-    is_needed: bool
-    keys: frozenset[str]  # of its JSON and TOML, one of which a file that it may replace has
-
-
 def argument(
     *, is_file: bool = True, is_repeatable: bool = False, is_needed: bool = True, word: str = ""
 ) -> Any:
-    """Field that is an argument of the command."""
+    """Field that is an argument of the command; ``word`` stands for its name in the help."""
     from pydantic import Field
 
-    extra: Any = {"argument": ArgumentField(is_file, is_repeatable, is_needed, word)}
-    if is_needed:
-        return Field(json_schema_extra=extra)
-    return Field(default=() if is_repeatable else None, json_schema_extra=extra)
+    extra: Any = {"argument": (is_file, is_repeatable, is_needed, word)}
+    default = ... if is_needed else () if is_repeatable else None
+    return Field(default=default, json_schema_extra=extra)
 
 
 def output(
@@ -90,10 +68,15 @@ def output(
     is_needed: bool = False,
     keys: frozenset[str] = KEYS,
 ) -> Any:
-    """Field that is ``-o`` of the command; ``help`` describes the file or folder."""
+    """Field that is ``-o`` of the command; ``help`` describes the file or folder.
+
+    ``folder`` is None if other fields decide which of both is written. The name of a file ends in
+    one of the ``suffixes``, and its JSON or TOML has one of the ``keys``, if it may be replaced.
+    """
     from pydantic import Field
 
-    extra: Any = {"output": OutputField(help, suffixes, folder, is_needed, keys)}
+    facts = {"suffixes": suffixes, "folder": folder, "is_needed": is_needed, "keys": keys}
+    extra: Any = {"output": {"help": help, **facts}}
     return Field(default=None, json_schema_extra=extra)
 
 

@@ -1,15 +1,12 @@
-"""Options that several verbs share: objectives, devices, conditions, limits, data sets."""
+"""Options that several verbs share: objectives, devices, constraints, changes of a graph."""
 
-from typing import Annotated, Any
-
-from annotated_types import Interval
+from typing import Any
 
 from streamplace.errors import SettingError
-from streamplace.model.defaults import BANDWIDTH, DEVICES, PLACE_SECONDS, SPEED
+from streamplace.model.defaults import BANDWIDTH, DEVICES, SPEED
 from streamplace.model.message_text import quoted
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
-    Budget,
     Cluster,
     ClusterFile,
     ConstraintsFile,
@@ -17,13 +14,9 @@ from streamplace.settings.convert import (
     ObjectiveName,
     QuantityText,
     Rate,
-    Rates,
-    SearchBudget,
-    Share,
     Texts,
-    Whole,
 )
-from streamplace.settings.option import HOW_LONG, WHERE, file_key, names_in, option
+from streamplace.settings.option import HOW_LONG, WHERE, names_in, option
 
 SEED: int = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
 SPLIT: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")
@@ -138,71 +131,3 @@ class ChangeOptions(VerbSettings):
                     f"{called} {text}: {quoted(value)} is not a factor; write {name}=2x"
                 ) from None
         return {"scale": factors, "change": change}
-
-
-class ConditionOptions(VerbSettings):
-    """Conditions of a placement."""
-
-    require: Texts = option(
-        "--require CONDITION…",
-        "Condition that the placement must meet, such as 'throughput>=0.99' or 'latency<=20ms'. "
-        "May be repeated.",
-    )
-
-
-class RateOptions(VerbSettings):
-    """Rates at which every graph is placed or learned."""
-
-    rate: Rates = option(
-        "--rate RATE…",
-        "Total rate of the sources; repeat it for several rates.  [default: the rate of each "
-        "graph]",
-    )
-
-
-class SearchOptions(VerbSettings):
-    """Limits of a search, and its seed."""
-
-    budget: SearchBudget = option(
-        "--budget TIME",
-        "Search time per graph, in seconds or with a unit, as in '50 ms'.  "
-        f"[default: {PLACE_SECONDS:g}; no limit where --evaluations is given]",
-        HOW_LONG,
-    )
-    evaluations: Count | None = option(
-        "--evaluations N",
-        "Maximum number of steps of the search. Results then do not depend on the machine.",
-        HOW_LONG,
-    )
-    seed: Whole = SEED
-
-    def limits(self) -> Budget | None:
-        """Budget of both limits; None without any."""
-        if self.evaluations is None:
-            return self.budget
-        from streamplace.placers.registry import Budget
-
-        return Budget(None if self.budget is None else self.budget.seconds, self.evaluations)
-
-
-class DataSetOptions(VerbSettings):
-    """Which graphs of a data set, and whether Ray computes."""
-
-    split: str | None = SPLIT
-    limit: Count | None = file_key("N", "Maximum number of graphs, drawn by the seed.")
-    on: str | None = file_key(
-        "RAY", "Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one."
-    )
-
-
-class MeasuredGraphOptions(VerbSettings):
-    """Prediction for a graph that was measured on a running job."""
-
-    confidence: Annotated[Share, Interval(ge=0, lt=1)] | None = file_key(
-        "SHARE", "Confidence of the interval of what is predicted; 0 uses the prediction alone."
-    )
-    trust_profile: bool = file_key(
-        "",
-        "Use a measured graph whose model is off by more than 30 % for the placement that was "
-        "profiled.",
-    )

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.option import KEYS
@@ -51,8 +50,7 @@ class Progress:
 SILENT = Progress()
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """Answer of a verb that is in a file, or will be: facts for programs, sentences for people."""
 
     facts: Any
@@ -63,8 +61,7 @@ class Written:
     status: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """Answer of a verb that shows something: a report for people, a document for programs."""
 
     report: "Callable[[], Report]"
