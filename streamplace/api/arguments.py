@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamplace.io.given import PlacementLike, given_placement, problem_of
 from streamplace.model.graph import StreamGraph
@@ -14,14 +14,12 @@ from streamplace.settings.convert import checked_objective, checked_relocation
 from streamplace.settings.verb import Progress
 
 if TYPE_CHECKING:
-    from streamplace.api.placing import Place
-    from streamplace.api.simulating import Simulate
     from streamplace.model.relocation import Relocation
 
 LOG = logging.getLogger(__name__)
 
 
-def problem_for(request: "Place | Simulate") -> Problem:
+def problem_for(request: Any) -> Problem:
     """Problem of a request, with its cluster, its constraints and its changes."""
     problem = problem_of(request.graph, request.machines(), request.constraints)
     changes = request.changes()

@@ -18,7 +18,7 @@ from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
     from streamplace.engines.deployment import Deployment
-    from streamplace.engines.registry import Export as ExportFormat
+    from streamplace.engines.registry import ExportFormat
     from streamplace.io.given import ClusterLike, ConstraintsLike, GraphLike, PlacementLike
 
 LOG = logging.getLogger(__name__)

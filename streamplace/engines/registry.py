@@ -16,7 +16,7 @@ PlacementReader = Callable[[bytes, str], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class ExportFormat:
     """A format that placements can be exported to.
 
     Attributes
@@ -46,7 +46,7 @@ class Export:
     keeps_order: bool = False
 
     def __repr__(self) -> str:
-        return f"<Export {self.name}>"
+        return f"<ExportFormat {self.name}>"
 
     def files(self, deployment: Deployment) -> Files:
         """Contents by file name; a single file has the name of the graph's placement."""
@@ -70,7 +70,7 @@ class Export:
         )
 
 
-EXPORTS: Registry[Export] = Registry("streamplace.engines", "export")
+EXPORTS: Registry[ExportFormat] = Registry("streamplace.engines", "export")
 
 
 def export(
@@ -86,7 +86,7 @@ def export(
 
     def register(write: Exporter) -> Exporter:
         summary = EXPORTS.summary(name, write)
-        made = Export(name, summary, suffix, write, read, of, all_devices, keeps_order)
+        made = ExportFormat(name, summary, suffix, write, read, of, all_devices, keeps_order)
         EXPORTS.add(name, made, write)
         return write
 

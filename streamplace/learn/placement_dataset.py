@@ -24,7 +24,7 @@ with importing("torch-geometric"):
 Transform = Callable[[Data], Data]
 
 
-class Placed(Protocol):
+class LabelledPlacement(Protocol):
     """A placement and its value, such as the result of `place`."""
 
     @property
@@ -77,7 +77,7 @@ class PlacementDataset(InMemoryDataset):  # type: ignore[misc]  # Any to the typ
         split: str | None = None,
         *,
         cluster: Cluster | None = None,
-        placements: str | Path | Mapping[str, "Placed"] | None = None,
+        placements: str | Path | Mapping[str, "LabelledPlacement"] | None = None,
         transform: Transform | None = None,
     ) -> None:
         super().__init__(None, transform)
@@ -114,7 +114,7 @@ def _labels(path: str | Path) -> dict[str, StoredPlacement]:
     return labels
 
 
-def _data(problem: Problem, labels: Mapping[str, Placed]) -> Data:
+def _data(problem: Problem, labels: Mapping[str, LabelledPlacement]) -> Data:
     """Graph of torch-geometric with its name, and its labels where there are any."""
     name = problem.graph.name
     if labels and name not in labels:

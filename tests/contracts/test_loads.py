@@ -77,7 +77,7 @@ TERMS: dict[type[Any], dict[str, Draw]] = {
 NO_LOAD: dict[type[Any], set[str]] = {
     Operator: {"name", "kind", "requires", "memory", "about", "slot_sharing_group", "fires"},
     Stream: {"source", "target", "input"},
-    Device: {"name", "tags", "memory", "watts"},
+    Device: {"name", "tags", "memory", "watts", "price"},
     Cluster: {"devices", "latency", "joules_per_byte", "defaults", "interchangeable"},
 }
 """Fields that load nothing; ``fires`` changes flows, which all forms have from `Flow`."""

@@ -27,6 +27,8 @@ OF_STREAMS = [
     "place ruled.json --budget 0.05",
     "simulate graph.json placement.json",
     "simulate graph.json placement.json --objective latency",
+    "place graph.json --objective survives --budget 0.05",
+    "simulate graph.json placement.json --without d0",
     "simulate graph.json placement.json --rate 100 --engine --duration 2",
     "simulate graph.json placement.json --rate 100 --engine --duration 2 --random all",
     "plan graph.json --rate 30000 --offers offers.toml --evaluations 500 --settings one.toml",
