@@ -34,7 +34,7 @@ Inputs = tuple[NodeGraph, *tuple[Tensor, ...]]
 """Inputs of a network: a graph, and tensors whose second dimension is that of episodes."""
 
 
-class EpisodeStep(NamedTuple):
+class ImprovementStep(NamedTuple):
     """One step of all episodes."""
 
     inputs: Inputs
@@ -58,7 +58,7 @@ class Episodes(ABC):
     def act(self, action: Tensor) -> None:
         """Take an action in every episode, [G]."""
 
-    def step(self, uniform: Tensor) -> EpisodeStep:
+    def step(self, uniform: Tensor) -> ImprovementStep:
         """Draw an action of every episode by its number [G] in [0, 1), and take it."""
         with torch.no_grad():
             inputs, is_open = self.look()
@@ -68,7 +68,7 @@ class Episodes(ABC):
         action = drawn(scores.detach(), uniform)
         self.act(action)
         self.steps += 1
-        return EpisodeStep(inputs, scores, action, self.place.view(len(action), -1))
+        return ImprovementStep(inputs, scores, action, self.place.view(len(action), -1))
 
     def move(self, task: Tensor, device: Tensor) -> None:
         """Move a task [G] of every episode to a device [G], with the tasks colocated with it."""
@@ -100,7 +100,9 @@ class ImprovingPolicy(nn.Module, ABC):
         place = torch.from_numpy(side_by_side(places)).to(device, torch.int64)
         return self.begin(TaskBatch(problems, device), place.flatten())
 
-    def likelihood(self, batch: TaskBatch, steps: Sequence[EpisodeStep]) -> tuple[Tensor, Tensor]:
+    def likelihood(
+        self, batch: TaskBatch, steps: Sequence[ImprovementStep]
+    ) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions of L steps, and entropies in nats; both are [L, G].
 
         Steps of few nodes are scored again with gradients, many at once.

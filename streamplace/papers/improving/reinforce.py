@@ -29,7 +29,7 @@ from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
 from streamplace.papers.improving import ImprovingConfig
 from streamplace.papers.improving.batch import side_by_side
-from streamplace.papers.improving.episodes import Episodes, EpisodeStep, ImprovingPolicy
+from streamplace.papers.improving.episodes import Episodes, ImprovementStep, ImprovingPolicy
 
 LEAST = 1e-12
 """Smallest reward whose logarithm is taken."""
@@ -99,7 +99,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         starts: Sequence[Ints],
         rngs: Sequence[np.random.Generator],
         episodes: int,
-    ) -> tuple[Episodes, Iterator[EpisodeStep]]:
+    ) -> tuple[Episodes, Iterator[ImprovementStep]]:
         """Whole episodes from starts [n], so many of every problem, all side by side."""
         lengths = (self._policy.steps_per_task * problem.n_operators for problem in problems)
         drawn = [rng.random((episodes, t)) for rng, t in zip(rngs, lengths, strict=True)]
