@@ -31,7 +31,7 @@ and so does a policy that is ``printed``. All features are scaled to [-1, 1] by 
 largest value under the placement.
 
 Shapes: as in `streamplace.papers.improving.messages`, with a node of each task for every device
-(K = D), or one (K = 1), and 2 K edges of a stream, of which one does not exist.
+(K = D, C = 2), or one (K = C = 1).
 """
 
 from collections.abc import Sequence

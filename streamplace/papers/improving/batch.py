@@ -179,9 +179,10 @@ class TaskBatch:
         return PassTimes(start_s, finish_s, producer_of.flatten())
 
     def transfer(self, near: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Latency, seconds per byte, and seconds in all of streams between two devices [E, D].
+        """Latency, seconds per byte, and total seconds of streams between two devices [E, D].
 
-        Of S rows, from a device ``near`` [E, 1] to every one; of 2 S, then from every one to it.
+        The first S rows are from a device ``near`` [E, 1] to every device. If there are 2 S, the
+        others are from every device to it.
         """
         size, fixed_s, row = (column[: len(near)] for column in self._of_rows)
         latency, wire = self._links.index_select(1, (row + near).flatten())

@@ -47,7 +47,7 @@ class Edges:
     def in_columns(self) -> tuple[Tensor, Tensor, Tensor]:
         """Present nodes that send [Σ 2 Q] and receive [2, Σ Q], and weights of nodes [2, Σ R K].
 
-        Senders and receivers are counted as the sweep counts tasks.
+        Nodes have numbers as their tasks have in the sweep.
         """
         sweep, k = self.sweep, self.k
         senders = k * sweep.sender + self.present.take(sweep.sender_task)
