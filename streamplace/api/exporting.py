@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-class Export(ConstraintOptions, Verb):
+class ExportPlacement(ConstraintOptions, Verb):
     """Write PLACEMENT as files for an engine, with instructions how to use and check them.
 
     PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
@@ -187,7 +187,7 @@ def export(
 
     if not isinstance(to, str):
         raise wrong("to", to, f"one of {', '.join(EXPORTS)}")
-    request, form = Export.of(locals()), EXPORTS[to]
+    request, form = ExportPlacement.of(locals()), EXPORTS[to]
     deployment = request.deployment()
     files = dict(form.files(deployment))
     if loss := form.loss(deployment):

@@ -150,7 +150,7 @@ class Place(
         from streamplace.placers.stopwatch import start_up_seconds
 
         request = self.request()
-        problem = problem_for(self)
+        problem = problem_for(self.graph, self.machines(), self.constraints, self.changes())
         check_profile(problem.graph, progress, trusts=self.trust_profile)
         judge = objective_of(problem, self.objective)
         if self.present is not None and self.passes is None and judge.unit == "s":

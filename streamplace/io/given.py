@@ -52,7 +52,7 @@ class PandasSeries(Protocol):
 
 
 @runtime_checkable
-class Placed(Protocol):
+class HasPlacement(Protocol):
     """A result of a placer."""
 
     @property
@@ -72,7 +72,7 @@ ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
 """Constraints, the tables of a constraints file, or its path."""
 GraphLike = StreamGraph | Problem | NetworkxGraph | Mapping[str, Any] | FilePath
 """A graph, a problem, a networkx graph, the tables of a graph file, or the path of a file."""
-PlacementLike = Placement | Placed | Mapping[str, Any] | PandasSeries | FilePath
+PlacementLike = Placement | HasPlacement | Mapping[str, Any] | PandasSeries | FilePath
 """A placement, a result, operator → device as a mapping or a pandas Series, output of
 ``place --json``, or a path of a file."""
 
@@ -220,7 +220,7 @@ def given_placement(placement: PlacementLike) -> Mapping[str, str] | Path:
         return placement
     if is_path(placement):
         return Path(placement)
-    if isinstance(placement, Placed):
+    if isinstance(placement, HasPlacement):
         return placement.placement
     if isinstance(placement, PandasSeries):
         return _assignment(placement.to_dict())
@@ -259,11 +259,11 @@ def named_placements(
     placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike],
 ) -> dict[str, PlacementLike]:
     """Placements by their titles."""
-    if isinstance(placements, Placement | Placed | PandasSeries) or is_path(placements):
+    if isinstance(placements, Placement | HasPlacement | PandasSeries) or is_path(placements):
         return {title_of(placements): placements}
     if isinstance(placements, Mapping):
         several = all(
-            isinstance(value, Placement | Placed | PandasSeries | Mapping | Path)
+            isinstance(value, Placement | HasPlacement | PandasSeries | Mapping | Path)
             for value in placements.values()
         )
         alone = not several or "assignment" in placements
@@ -280,6 +280,6 @@ def named_placements(
 
 def title_of(placement: PlacementLike) -> str:
     """Name of a placement: that of its placer, or of its file."""
-    if isinstance(placement, Placed):
+    if isinstance(placement, HasPlacement):
         return placement.placer
     return Path(placement).stem if is_path(placement) else "placement"
