@@ -82,7 +82,7 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
     )
     device: str = option(
         "--device NAME",
-        "Where torch computes: cpu, cuda, cuda:1, mps, or auto for a GPU if there is one.",
+        "Where torch computes: cpu, cuda, cuda:1, or auto for a GPU if there is one.",
         WHERE,
         default="auto",
     )

@@ -13,8 +13,7 @@ OUT_OF_MEMORY = ("out of memory", "not enough memory", "DefaultCPUAllocator")
 def named_device(name: str) -> torch.device:
     """Device of a name, such as ``cuda:1``; ``auto`` takes a GPU if there is one."""
     if name == "auto":
-        gpus = (("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available()))
-        return torch.device(next((gpu for gpu, is_there in gpus if is_there), "cpu"))
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -24,6 +23,8 @@ def named_device(name: str) -> torch.device:
         ) from None
     if device.type == "meta":
         raise SettingError("the device meta computes nothing; name another, such as cpu")
+    if device.type == "mps":
+        raise SettingError("mps lacks double precision, which throughput needs; use cpu or cuda")
     return device
 
 
