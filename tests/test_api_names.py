@@ -15,7 +15,7 @@ from streamplace import api
 from streamplace.api.comparing import Compare
 from streamplace.api.data_sets import Describe, Generate, Import
 from streamplace.api.drawing import Draw
-from streamplace.api.exporting import Export
+from streamplace.api.exporting import ExportPlacement
 from streamplace.api.placing import Place
 from streamplace.api.planning import Plan
 from streamplace.api.simulating import Simulate
@@ -64,7 +64,7 @@ VERBS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     ),
     "train": (Train, set(), DEVICES),
     "draw": (Draw, set(), DEVICES),
-    "export": (Export, set(), {"devices"}),
+    "export": (ExportPlacement, set(), {"devices"}),
     "describe": (Describe, set(), {"out"}),
     "import_graphs": (Import, {"options"}, {"reader_options", "out"}),
     "generate": (Generate, set(), {"recipe_file", "shards", "jobs", "on", "out"}),

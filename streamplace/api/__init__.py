@@ -1,4 +1,4 @@
-"""Functions for Python users, with the names of the commands."""
+"""Verbs: a class for each command, and the function of its name for Python users."""
 
 from functools import partial
 

@@ -1,10 +1,13 @@
 """Problems, placements and objectives of requests."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamplace.io.given import PlacementLike, given_placement, problem_of
+from streamplace.io.given import GraphLike, PlacementLike, given_placement, problem_of
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -19,10 +22,14 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-def problem_for(request: Any) -> Problem:
-    """Problem of a request, with its cluster, its constraints and its changes."""
-    problem = problem_of(request.graph, request.machines(), request.constraints)
-    changes = request.changes()
+def problem_for(
+    graph: GraphLike,
+    machines: Cluster | None,
+    constraints: Constraints | None,
+    changes: Mapping[str, Any],
+) -> Problem:
+    """Problem of a graph, with a cluster, constraints and changes."""
+    problem = problem_of(graph, machines, constraints)
     if any(changes.values()):
         from streamplace.model.what_if import changed_problem
 

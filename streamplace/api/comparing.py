@@ -23,11 +23,11 @@ from streamplace.settings.shared import JOBS, ConstraintOptions, DeviceOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
 
 if TYPE_CHECKING:
-    from streamplace.api.data_sets import GraphsLike
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.scan import Scan
     from streamplace.io.datasets import DataSet, Reader
     from streamplace.io.given import ClusterLike, ConstraintsLike
+    from streamplace.io.given_sets import GraphsLike
     from streamplace.model.problem import Problem
     from streamplace.model.units import Quantity
 
@@ -133,10 +133,10 @@ class Compare(
 
     def _scanned(self, reader: Reader) -> tuple[Scan, DataSet | Sequence[Problem]]:
         """Common properties of the problems, and the problems."""
-        from streamplace.api.data_sets import problems_of
         from streamplace.evaluate.scan import scan, scan_of
         from streamplace.evaluate.trained_on import seen_by
         from streamplace.io.datasets import DataSet, no_graph
+        from streamplace.io.given_sets import problems_of
 
         seen = seen_by(self.placers)
         if is_path(self.data):

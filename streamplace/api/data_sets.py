@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import BANDWIDTH, SPEED
-from streamplace.model.message_text import counted, quoted
-from streamplace.model.paths import FilePath, is_path, path_of, wrong
+from streamplace.model.message_text import counted
+from streamplace.model.paths import FilePath, path_of, wrong
 from streamplace.settings.convert import ClusterFile, Count, Whole
 from streamplace.settings.option import (
     GRAPHS,
@@ -30,16 +29,11 @@ if TYPE_CHECKING:
     from streamplace.display.report import Report
     from streamplace.evaluate.graph_statistics import GraphStatistics
     from streamplace.families.dataset import Recipe
-    from streamplace.io.datasets import DataSet, Reader
-    from streamplace.io.given import ClusterLike, GraphLike
-    from streamplace.io.lines import Line
+    from streamplace.io.given import ClusterLike
+    from streamplace.io.given_sets import GraphsLike
     from streamplace.io.problems import Draft
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
-
-    GraphsLike = GraphLike | DataSet | Iterable[GraphLike]
-
-WANTED = "a StreamGraph or a Problem, several, or the path of a file or a folder of them"
 
 
 class GenerateRecipe(Verb):
@@ -333,77 +327,7 @@ def describe(
     (8, 8, 8)
     """
     from streamplace.evaluate.graph_statistics import statistics_of
+    from streamplace.io.given_sets import graphs_of
 
     request = Describe.of(locals())
     return statistics_of(graphs_of(data, request.split, limit), request.cluster)
-
-
-def graphs_of(
-    data: GraphsLike, split: str | None = None, limit: int | None = None
-) -> Iterator[StreamGraph | Problem]:
-    """Graphs of a split, or problems if their documents have a cluster."""
-    from streamplace.io.datasets import graph_or_problem
-    from streamplace.io.lines import Line
-
-    for item in _drawn(data, split, limit, seed=0):
-        yield graph_or_problem(item) if isinstance(item, Line) else item
-
-
-def problems_of(
-    data: GraphsLike,
-    reader: Reader,
-    split: str | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-) -> Iterator[Problem]:
-    """Problems of a split; the reader's cluster and constraints are for those without any."""
-    from streamplace.io.given import problem_of
-    from streamplace.io.lines import Line
-
-    for item in _drawn(data, split, limit, seed):
-        if isinstance(item, Line):
-            yield reader(item)
-        else:
-            yield problem_of(item, reader.cluster, reader.constraints)
-
-
-def _drawn(
-    data: GraphsLike, split: str | None, limit: int | None, seed: int
-) -> Iterator[StreamGraph | Problem | Line]:
-    """Graphs and problems that are drawn, before those of files are parsed."""
-    from streamplace.io.datasets import DataSet, drawn
-    from streamplace.model.graph import StreamGraph
-    from streamplace.model.problem import Problem
-
-    if limit is not None and limit < 1:
-        raise SettingError(f"limit is {quoted(limit)}; it must be at least 1")
-    every = (
-        [item] if isinstance(item, StreamGraph | Problem) else DataSet(item, split).lines()
-        for item in _items(data, split)
-    )
-    return drawn(chain.from_iterable(every), limit, seed)
-
-
-def _items(data: GraphsLike, split: str | None) -> Iterator[StreamGraph | Problem | Path]:
-    """Graphs and problems of a split, and paths of files with more of them."""
-    from streamplace.io.datasets import split_of
-    from streamplace.io.given import converted
-    from streamplace.model.graph import StreamGraph
-    from streamplace.model.problem import Problem
-
-    data = converted(data)
-    if isinstance(data, StreamGraph | Problem) or is_path(data):
-        items: Iterable[Any] = [data]
-    elif isinstance(data, Iterable):
-        items = map(converted, data)
-    else:
-        raise wrong("data", data, WANTED)
-    for item in items:
-        if is_path(item):
-            yield path_of("data", item)
-        elif not isinstance(item, StreamGraph | Problem):
-            raise wrong("data", item, WANTED)
-        else:
-            graph = item.graph if isinstance(item, Problem) else item
-            if split in (None, split_of(graph.attributes)):
-                yield item

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
-from streamplace.model.paths import FilePath, is_path, wrong
+from streamplace.model.paths import FilePath
 from streamplace.settings.convert import Objective
 from streamplace.settings.option import argument, output
 from streamplace.settings.shared import DeviceOptions, ObjectiveOptions
@@ -41,8 +40,10 @@ class Draw(ObjectiveOptions, DeviceOptions, Verb):
 
     def run(self, progress: Progress = SILENT) -> Written:
         """Draw, and name the placements."""
+        from streamplace.io.given import title_of
+
         assert self.out is not None
-        drawing, names = self.draw(), [_name(each) for each in self.placements]
+        drawing, names = self.draw(), [title_of(each) for each in self.placements]
         noun = "report" if self.out.suffix == ".html" else "drawing"
         return Written(
             {"output": str(self.out), "placements": names},
@@ -55,10 +56,10 @@ class Draw(ObjectiveOptions, DeviceOptions, Verb):
         """Draw the placements, or the graph alone."""
         from streamplace.api.arguments import objective_of
         from streamplace.drawing.graphs import draw_graph, draw_placements
-        from streamplace.io.given import graph_of, problem_of
+        from streamplace.io.given import graph_of, named_placements, problem_of
 
         machines = self.machines()
-        if named := _by_name(self.placements):
+        if named := named_placements(self.placements):
             problem = problem_of(self.graph, machines, rate=self.rate)
             placed = [(name, whole_placement(problem, each)) for name, each in named.items()]
             return draw_placements(problem, placed, objective_of(problem, self.objective))
@@ -130,38 +131,3 @@ def whole_placement(problem: Problem, placement: PlacementLike) -> Placement:
     if unit_problem is not problem:
         raise SettingError("the placement places subtasks; draw their graph: expand(graph).graph")
     return whole
-
-
-def _by_name(
-    placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike],
-) -> dict[str, PlacementLike]:
-    """Placements by their titles."""
-    from streamplace.io.given import PandasSeries
-    from streamplace.model.placement import Placement
-    from streamplace.placers.result import Result
-
-    if isinstance(placements, Placement | Result | PandasSeries) or is_path(placements):
-        return {_name(placements): placements}
-    if isinstance(placements, Mapping):
-        several = all(
-            isinstance(value, Placement | Result | PandasSeries | Mapping | Path)
-            for value in placements.values()
-        )
-        alone = not several or "assignment" in placements
-        return {"placement": placements} if alone else dict(placements)
-    if isinstance(placements, Iterable):
-        named: dict[str, PlacementLike] = {}
-        for placement in placements:
-            name = _name(placement)
-            titles = chain([name], (f"{name} ({number})" for number in count(2)))
-            named[next(title for title in titles if title not in named)] = placement
-        return named
-    raise wrong("placements", placements, "a placement, several, or several by name")
-
-
-def _name(placement: PlacementLike) -> str:
-    from streamplace.placers.result import Result
-
-    if isinstance(placement, Result):
-        return placement.placer
-    return Path(placement).stem if is_path(placement) else "placement"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,12 @@ from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
     from streamplace.engines.deployment import Deployment
-    from streamplace.engines.registry import ExportFormat
     from streamplace.io.given import ClusterLike, ConstraintsLike, GraphLike, PlacementLike
 
 LOG = logging.getLogger(__name__)
 
 
-class Export(ConstraintOptions, Verb):
+class ExportPlacement(ConstraintOptions, Verb):
     """Write PLACEMENT as files for an engine, with instructions how to use and check them.
 
     PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
@@ -83,14 +81,14 @@ class Export(ConstraintOptions, Verb):
         if out is None:
             facts = {"export": form.name, "files": dict(files)}
             return Written(facts, text="".join(files.values()))
-        texts = files_at(form, files, out)
+        texts = form.texts_at(out, files)
         progress.spare_inputs(*texts)
         if form.read or form.suffix != ".json":  # a device map is any mapping
             progress.spare_others(*texts)
         return Written(
             {"export": form.name, "output": str(out), "files": list(files)},
             (f"{form.name if form.suffix else ', '.join(files)} → {out}",),
-            write=lambda _: write_export(form, texts),
+            write=lambda _: form.save(texts),
         )
 
     def deployment(self, progress: Progress = SILENT) -> Deployment:
@@ -146,21 +144,6 @@ def _graph_beside(placement: Path, content: bytes, progress: Progress) -> Path:
     )
 
 
-def files_at(form: ExportFormat, files: Mapping[str, str], target: Path) -> dict[Path, str]:
-    """Texts by path: of the one file of a format, or of several in a folder."""
-    return {target if form.suffix else target / name: text for name, text in files.items()}
-
-
-def write_export(form: ExportFormat, texts: Mapping[Path, str]) -> None:
-    """Write the files of an export, with the folders of a format of several files."""
-    from streamplace.io.files import make_folder, write_texts
-
-    if not form.suffix:
-        for folder in dict.fromkeys(path.parent for path in texts):
-            make_folder(folder)
-    write_texts(texts)
-
-
 def export(
     graph: GraphLike,
     placement: PlacementLike,
@@ -204,11 +187,11 @@ def export(
 
     if not isinstance(to, str):
         raise wrong("to", to, f"one of {', '.join(EXPORTS)}")
-    request, form = Export.of(locals()), EXPORTS[to]
+    request, form = ExportPlacement.of(locals()), EXPORTS[to]
     deployment = request.deployment()
     files = dict(form.files(deployment))
     if loss := form.loss(deployment):
         warnings.warn(loss, stacklevel=2)
     if request.out is not None:
-        write_export(form, files_at(form, files, request.out))
+        form.save(form.texts_at(request.out, files))
     return files

@@ -152,7 +152,7 @@ class Place(
         from streamplace.placers.stopwatch import start_up_seconds
 
         request = self.request()
-        problem = problem_for(self)
+        problem = problem_for(self.graph, self.machines(), self.constraints, self.changes())
         problem = problem if self.without is None else problem.without(self.without)
         check_profile(problem.graph, progress, trusts=self.trust_profile)
         judge = objective_of(problem, self.objective)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from os import PathLike
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +23,7 @@ from streamplace.settings.convert import (
     Seconds,
     Share,
     Texts,
-    in_tuple,
+    converted_by,
 )
 from streamplace.settings.option import HOW_LONG, PICTURES, argument, file_key, option, output
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
@@ -50,62 +49,16 @@ else:  # not imported for the help; what converts a value checks its type
     MoveTerms = RateTrace = Any
     MakePolicy = Callable[..., Any]
 
-HIGHEST_RATE = "max"
-"""Rate of a plan for the most that the machines can carry."""
-POINTS = 9
-"""Number of rates of a frontier."""
 
-
-def rates_of(value: Any) -> tuple[float, ...]:
-    """One rate, nine of a range, or an infinite one for "max".
-
-    >>> rates_of("50 k/s"), len(rates_of("20000..80000")), rates_of("max")
-    ((50000.0,), 9, (inf,))
-    """
-    from streamplace.model.units import tuple_rate
-
-    if value == HIGHEST_RATE:
-        return (inf,)
-    ends = value.split("..", 1) if isinstance(value, str) else [value]
-    rates = [tuple_rate(end) for end in ends if end != ""]
-    if len(rates) < len(ends) or rates[0] <= 0 or (len(rates) > 1 and rates[0] >= rates[1]):
-        raise ValueError(
-            "it must be above 0, or a range from a lower to a higher rate, as in 20000..80000"
-        )
-    if len(rates) == 1:
-        return (rates[0],)
-    low, high = rates
-    return tuple(low + (high - low) * i / (POINTS - 1) for i in range(POINTS))
-
-
-def _trace(value: Any) -> RateTrace:
-    from streamplace.planning.traces import RateTrace, read_trace, trace_of
-
-    if isinstance(value, RateTrace):
-        return value
-    if isinstance(value, str | PathLike):
-        return read_trace(Path(value))
-    if isinstance(value, Mapping):
-        return trace_of(value)
-    raise ValueError("it must be a RateTrace, the columns of a CSV file with rates, or its path")
+PlanRates = Annotated[tuple[float, ...], converted_by("streamplace.planning.traces:rates_of")]
+Trace = Annotated[RateTrace, converted_by("streamplace.planning.traces:trace_of")]
+Policies = Annotated[
+    tuple[tuple[str, MakePolicy], ...], converted_by("streamplace.control.policy:policies_of")
+]
 
 
 def _operators(value: Any) -> Any:
     return frozenset([value]) if isinstance(value, str) else value
-
-
-def _policies(value: Any) -> Any:
-    """Names and makers of policies; of all that are registered for the name ``"all"``."""
-    from streamplace.control.policy import POLICIES
-
-    if not isinstance(value, Iterable):
-        return value
-    chosen: list[Any] = []
-    for policy in in_tuple(value):
-        names = POLICIES if policy == "all" else [policy]
-        pairs = [(name, POLICIES[name]) for name in names] if isinstance(policy, str) else [policy]
-        chosen += [pair for pair in pairs if pair not in chosen]
-    return chosen
 
 
 def _terms(value: Any) -> MoveTerms | None:
@@ -138,13 +91,15 @@ class Plan(
     """
 
     graph: Any = argument()
-    rate: Annotated[tuple[float, ...], BeforeValidator(rates_of)] | None = option(
+    rate: (
+        Annotated[tuple[float, ...], converted_by("streamplace.planning.traces:rates_of")] | None
+    ) = option(
         "--rate RATE",
         "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "
         "20000..80000, or max for the highest rate that the machines carry.  [default: that of "
         "GRAPH]",
     )
-    trace: Annotated[RateTrace, BeforeValidator(_trace)] | None = option(
+    trace: Trace | None = option(
         "--trace FILE",
         "CSV file with rates over time: a column 'time' (seconds or dates), and 'rate' or a "
         "column for each source. The plan carries their peaks, and every hour is planned alone, "
@@ -159,7 +114,7 @@ class Plan(
         "--schedule",
         "Find the cheapest sequence of plans for --trace, and a bound for every controller.",
     )
-    policies: Annotated[tuple[tuple[str, MakePolicy], ...], BeforeValidator(_policies)] = option(
+    policies: Policies = option(
         "--policy NAME…",
         "Also replay this policy, which does not know the rates to come, with --schedule. May be "
         "repeated.",

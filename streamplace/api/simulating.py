@@ -135,7 +135,7 @@ class Simulate(
         """Simulate a placement at the rate and by the objective that its file names."""
         from streamplace.api.arguments import objective_of, placed_problem, problem_for
 
-        changed = problem_for(self)
+        changed = problem_for(self.graph, self.machines(), self.constraints, self.changes())
         rate, objective = self._placed_for(changed, progress)
         problem, placed = placed_problem(changed.at_rate(rate), self.placement)
         problem, placed, explanation = self.explain(problem, placed, objective)

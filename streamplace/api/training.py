@@ -21,18 +21,18 @@ from streamplace.settings.shared import DeviceOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
 
 if TYPE_CHECKING:
-    from streamplace.api.data_sets import GraphsLike
     from streamplace.display.report import Report
+    from streamplace.evaluate.solutions import Track
     from streamplace.evaluate.training_answers import Answers
     from streamplace.io.datasets import Reader
     from streamplace.io.given import ClusterLike
+    from streamplace.io.given_sets import GraphsLike
     from streamplace.learn.history import Watcher
     from streamplace.learn.reward import Measure
     from streamplace.learn.trained import Trained
     from streamplace.model.problem import Problem
     from streamplace.model.units import Quantity
     from streamplace.training.run import TrainRequest
-    from streamplace.training.solutions import Track
 
 WRITTEN = {
     "best.safetensors": KEYS,
@@ -330,8 +330,8 @@ def train(
 
 def _training_problems(graphs: GraphsLike, reader: Reader, split: str | None) -> list[Problem]:
     """Problems of a split; without one, those of the training split, or all if there are none."""
-    from streamplace.api.data_sets import problems_of
     from streamplace.io.datasets import DataSet, no_graph, split_of
+    from streamplace.io.given_sets import problems_of
     from streamplace.training.run import TRAINING_SPLIT, VALIDATION_SPLIT
 
     problems = list(problems_of(graphs, reader, split))

@@ -11,7 +11,7 @@ from streamplace.cli._verbs import command_of
 from streamplace.model.message_text import counted
 from streamplace.settings.convert import Texts
 from streamplace.settings.option import WHERE, argument, names_in, option
-from streamplace.settings.verb import SILENT, Answer, Progress, Verb, Written
+from streamplace.settings.verb import SILENT, Listing, Progress, Verb, Written
 
 
 class LibraryOptions(Verb):
@@ -60,7 +60,7 @@ class ListEntries(EntryOptions):
         super().check()
         self.exclude("closed", "open")
 
-    def run(self, progress: Progress = SILENT) -> Answer:
+    def run(self, progress: Progress = SILENT) -> Listing:
         """Select the entries."""
         from streamplace.library.folder import open_library
         from streamplace.library.tables import entries_report, entry_document
@@ -70,7 +70,7 @@ class ListEntries(EntryOptions):
         entries = library.select(
             families=self.families, sizes=self.sizes, objective=self.objective, closed=closed
         )
-        return Answer(
+        return Listing(
             lambda: entries_report(library, entries),
             lambda: [entry_document(library, entry) for entry in entries],
         )
@@ -84,7 +84,7 @@ class ShowInstance(LibraryOptions):
 
     instance: str = argument(is_file=False)
 
-    def run(self, progress: Progress = SILENT) -> Answer:
+    def run(self, progress: Progress = SILENT) -> Listing:
         """Find the instance."""
         from streamplace.library.folder import open_library
         from streamplace.library.tables import entry_document, instance_report
@@ -95,7 +95,7 @@ class ShowInstance(LibraryOptions):
             entries = [entry_document(library, entry) for entry in library.select([name])]
             return {"file": str(library.instance_file(name)), "entries": entries}
 
-        return Answer(lambda: instance_report(library, name), document)
+        return Listing(lambda: instance_report(library, name), document)
 
 
 class CheckEntries(EntryOptions):

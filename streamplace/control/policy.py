@@ -4,9 +4,9 @@ A policy sees what a running job shows of itself, once per interval, and says wh
 run from then on. It does not know the rates to come.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from streamplace.model.arrays import Floats
 from streamplace.registry import Registry
@@ -65,3 +65,15 @@ def policy(name: str) -> Callable[[type], type]:
         return kind
 
     return register
+
+
+def policies_of(value: Any) -> Any:
+    """Names and makers of policies; of all that are registered for the name ``"all"``."""
+    if not isinstance(value, Iterable):
+        return value
+    chosen: list[Any] = []
+    for policy in [value] if isinstance(value, str) else value:
+        names = POLICIES if policy == "all" else [policy]
+        pairs = [(name, POLICIES[name]) for name in names] if isinstance(policy, str) else [policy]
+        chosen += [pair for pair in pairs if pair not in chosen]
+    return chosen

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
 from streamplace.errors import FormatError
+from streamplace.io.files import make_folder, write_texts
 from streamplace.model.message_text import quoted
 from streamplace.registry import Registry
 
@@ -58,6 +60,17 @@ class ExportFormat:
             )
         written = self.write(deployment)
         return {f"placement{self.suffix}": written} if isinstance(written, str) else written
+
+    def texts_at(self, target: Path, files: Files) -> dict[Path, str]:
+        """Texts by path: of the one file, or of several in a folder."""
+        return {target if self.suffix else target / name: text for name, text in files.items()}
+
+    def save(self, texts: Mapping[Path, str]) -> None:
+        """Write the files of an export, with their folders if it has several."""
+        if not self.suffix:
+            for folder in dict.fromkeys(path.parent for path in texts):
+                make_folder(folder)
+        write_texts(texts)
 
     def loss(self, deployment: Deployment) -> str:
         """Sentence on parts of the placement that the format omits; empty if there are none."""

@@ -1,6 +1,7 @@
 """What users give in Python: objects, paths of files, and texts, numbers and tables for them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain, count
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
@@ -51,8 +52,13 @@ class PandasSeries(Protocol):
 
 
 @runtime_checkable
-class Placed(Protocol):
-    """A result with a placement."""
+class HasPlacement(Protocol):
+    """A result of a placer."""
+
+    @property
+    def placer(self) -> str:
+        """Name of the placer."""
+        ...
 
     @property
     def placement(self) -> Placement:
@@ -66,7 +72,7 @@ ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
 """Constraints, the tables of a constraints file, or its path."""
 GraphLike = StreamGraph | Problem | NetworkxGraph | Mapping[str, Any] | FilePath
 """A graph, a problem, a networkx graph, the tables of a graph file, or the path of a file."""
-PlacementLike = Placement | Placed | Mapping[str, Any] | PandasSeries | FilePath
+PlacementLike = Placement | HasPlacement | Mapping[str, Any] | PandasSeries | FilePath
 """A placement, a result, operator → device as a mapping or a pandas Series, output of
 ``place --json``, or a path of a file."""
 
@@ -214,7 +220,7 @@ def given_placement(placement: PlacementLike) -> Mapping[str, str] | Path:
         return placement
     if is_path(placement):
         return Path(placement)
-    if isinstance(placement, Placed):
+    if isinstance(placement, HasPlacement):
         return placement.placement
     if isinstance(placement, PandasSeries):
         return _assignment(placement.to_dict())
@@ -247,3 +253,33 @@ def _order(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
     """Priorities of a document of a placement, and their discipline."""
     order = {key: document[key] for key in ("priority", "queue") if key in document}
     return order_given(parse_tables("placement", {**order, "assignment": {}}, "placement"))
+
+
+def named_placements(
+    placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike],
+) -> dict[str, PlacementLike]:
+    """Placements by their titles."""
+    if isinstance(placements, Placement | HasPlacement | PandasSeries) or is_path(placements):
+        return {title_of(placements): placements}
+    if isinstance(placements, Mapping):
+        several = all(
+            isinstance(value, Placement | HasPlacement | PandasSeries | Mapping | Path)
+            for value in placements.values()
+        )
+        alone = not several or "assignment" in placements
+        return {"placement": placements} if alone else dict(placements)
+    if isinstance(placements, Iterable):
+        named: dict[str, PlacementLike] = {}
+        for placement in placements:
+            name = title_of(placement)
+            titles = chain([name], (f"{name} ({number})" for number in count(2)))
+            named[next(title for title in titles if title not in named)] = placement
+        return named
+    raise wrong("placements", placements, "a placement, several, or several by name")
+
+
+def title_of(placement: PlacementLike) -> str:
+    """Name of a placement: that of its placer, or of its file."""
+    if isinstance(placement, HasPlacement):
+        return placement.placer
+    return Path(placement).stem if is_path(placement) else "placement"

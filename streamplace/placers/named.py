@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted
+from streamplace.model.paths import wrong
 from streamplace.model.units import seconds
 from streamplace.placers.registry import PLACERS, READABLE, Budget, Placer
 
@@ -162,3 +163,12 @@ def _converted(placer: Placer, option: str, text: str) -> Any:
     if kind is int and abs(value) > MOST:
         raise SettingError(f"option {option} is {quoted(text)}; it must be at most {MOST}")
     return value
+
+
+def placer_of(placer: str | Placer) -> str | Placer:
+    """Placer or its name; raise SettingError for anything else."""
+    if isinstance(placer, str):
+        named_placer(placer)
+    elif not isinstance(placer, Placer):
+        raise wrong("placer", placer, "a name, as in 'metis:k=3', or a Placer")
+    return placer

@@ -13,8 +13,10 @@ from streamplace.errors import PlacementError, SettingError
 from streamplace.model.defaults import PLACE_SECONDS
 from streamplace.model.message_text import quoted
 from streamplace.model.mixins import call_of
+from streamplace.model.paths import wrong
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.units import seconds
 from streamplace.objectives.registry import OF_TASKS, Objective
 from streamplace.placers.result import Improvement, MoveStep, Result, verified
 from streamplace.placers.stopwatch import now
@@ -54,6 +56,19 @@ class Budget:
             raise SettingError(
                 f"the budget is {self.evaluations} evaluations; it must be a whole number from 1 on"
             )
+
+
+def budget_of(budget: Budget | float | str | None) -> Budget | None:
+    """Convert a description to a budget; None for None.
+
+    >>> budget_of("50 ms"), budget_of(2)
+    (Budget(seconds=0.05), Budget(seconds=2.0))
+    """
+    if budget is None or isinstance(budget, Budget):
+        return budget
+    if isinstance(budget, str | Real) and not isinstance(budget, bool):
+        return Budget(seconds(budget))
+    raise wrong("budget", budget, "a number of seconds, a text such as '50 ms', or a Budget")
 
 
 def what_is_left(seconds: float | None, evaluations: int | None) -> Budget:

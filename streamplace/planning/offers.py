@@ -29,6 +29,7 @@ from streamplace.model.columns import (
 from streamplace.model.defaults import SPEED
 from streamplace.model.devices import Device, settle_units
 from streamplace.model.message_text import quoted, suggestion
+from streamplace.model.paths import is_path
 from streamplace.model.units import (
     LARGEST,
     UNLIMITED_BPS,
@@ -376,6 +377,20 @@ class Prices:
 def read_offers(path: Path) -> Catalogue:
     """Read offers from a TOML file with a table ``[[offers]]`` for each type of machine."""
     return parse_offers(read_bytes(path, LARGEST_TOML), spot(path))
+
+
+def catalogue_of(value: Any) -> Catalogue:
+    """Catalogue itself, of offers, or of a file."""
+    if isinstance(value, Catalogue):
+        return value
+    if is_path(value):
+        return read_offers(Path(value))
+    if isinstance(value, Mapping):
+        return offers_from_tables(value)
+    listed = list(value) if isinstance(value, Iterable) else [value]
+    if all(isinstance(offer, Offer) for offer in listed):
+        return Catalogue.of(listed)
+    raise ValueError("it must be a list of Offer, the tables of an offers file, or its path")
 
 
 def parse_offers(content: bytes, where: str) -> Catalogue:

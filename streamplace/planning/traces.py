@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from streamsim import bottleneck, resource_loads
@@ -23,6 +24,7 @@ from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import listed, quoted
+from streamplace.model.paths import is_path
 from streamplace.model.problem import Problem
 from streamplace.model.subtasks import with_parallelism
 from streamplace.model.units import Quantity, tuple_rate
@@ -40,6 +42,10 @@ LONGEST = 2000
 """Most hours that a trace may cover."""
 LEAST_RATE = 1e-6
 """Least rate of a source, as a share of its peak, because the rate of a graph cannot be 0."""
+HIGHEST_RATE = "max"
+"""Rate of a plan for the most that the machines can carry."""
+POINTS = 9
+"""Number of rates of a frontier."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,10 +166,10 @@ def parse_trace(content: bytes, where: str) -> RateTrace:
         return RateTrace(values[:, 0], tuple(head[1:]), values[:, 1:])
 
 
-def trace_of(columns: Mapping[str, Sequence[Quantity]]) -> RateTrace:
+def trace_of_columns(columns: Mapping[str, Sequence[Quantity]]) -> RateTrace:
     """Trace from the columns of a file by name.
 
-    >>> trace_of({"time": [0, 3600], "rate": [100, "1 k/s"]}).rates.tolist()
+    >>> trace_of_columns({"time": [0, 3600], "rate": [100, "1 k/s"]}).rates.tolist()
     [[100.0], [1000.0]]
     """
     lengths = {len(column) for column in columns.values()}
@@ -275,3 +281,34 @@ def share_carried(plan: PlanResult, graph: StreamGraph) -> float:
     instance = Problem(subtasks, plan.cluster, known=plan.placement).instance
     load = bottleneck(resource_loads(instance, plan.placement.index)).load
     return 1 / load if load > 0 else inf
+
+
+def trace_of(value: object) -> RateTrace:
+    """Trace itself, or that of a file."""
+    if isinstance(value, RateTrace):
+        return value
+    if is_path(value):
+        return read_trace(Path(value))
+    if isinstance(value, Mapping):
+        return trace_of_columns(value)
+    raise ValueError("it must be a RateTrace, the columns of a CSV file with rates, or its path")
+
+
+def rates_of(value: Any) -> tuple[float, ...]:
+    """One rate, nine of a range, or an infinite one for "max".
+
+    >>> rates_of("50 k/s"), len(rates_of("20000..80000")), rates_of("max")
+    ((50000.0,), 9, (inf,))
+    """
+    if value == HIGHEST_RATE:
+        return (inf,)
+    ends = value.split("..", 1) if isinstance(value, str) else [value]
+    rates = [tuple_rate(end) for end in ends if end != ""]
+    if len(rates) < len(ends) or rates[0] <= 0 or (len(rates) > 1 and rates[0] >= rates[1]):
+        raise ValueError(
+            "it must be above 0, or a range from a lower to a higher rate, as in 20000..80000"
+        )
+    if len(rates) == 1:
+        return (rates[0],)
+    low, high = rates
+    return tuple(low + (high - low) * i / (POINTS - 1) for i in range(POINTS))

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted
-from streamplace.model.paths import path_of, wrong
+from streamplace.model.paths import wrong
 
 if TYPE_CHECKING:
     from streamplace.model.cluster import Cluster as Cluster
@@ -30,28 +30,13 @@ BudgetLike = Budget | float | str
 """A budget, seconds, or a text such as ``"50 ms"``."""
 
 
-def _given(name: str) -> BeforeValidator:
-    """Conversion by a function of `streamplace.io.given`, which is loaded when there is a value."""
+def converted_by(function: str, *, is_optional: bool = True) -> BeforeValidator:
+    """Conversion by a function ``module:name``, which is loaded when it is needed."""
 
     def converted(value: Any) -> Any:
-        return value if value is None else resolve_name(f"streamplace.io.given:{name}")(value)
+        return value if is_optional and value is None else resolve_name(function)(value)
 
     return BeforeValidator(converted)
-
-
-def budget_of(budget: BudgetLike | None) -> "Budget | None":
-    """Convert a description to a budget; None for None.
-
-    >>> budget_of("50 ms"), budget_of(2)
-    (Budget(seconds=0.05), Budget(seconds=2.0))
-    """
-    from streamplace.placers.registry import Budget
-
-    if budget is None or isinstance(budget, Budget):
-        return budget
-    if isinstance(budget, str | Real) and not isinstance(budget, bool):
-        return Budget(_seconds(budget))
-    raise wrong("budget", budget, "a number of seconds, a text such as '50 ms', or a Budget")
 
 
 def checked_objective(objective: "str | Objective") -> "str | Objective":
@@ -72,18 +57,6 @@ def checked_relocation(relocation: "Relocation | None") -> "Relocation | None":
     if isinstance(relocation, Relocation):
         return relocation
     raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
-
-
-def _placer(placer: "str | Placer") -> "str | Placer":
-    """Placer or its name; raise SettingError for anything else."""
-    from streamplace.placers.named import named_placer
-    from streamplace.placers.registry import Placer
-
-    if isinstance(placer, str):
-        named_placer(placer)
-    elif not isinstance(placer, Placer):
-        raise wrong("placer", placer, "a name, as in 'metis:k=3', or a Placer")
-    return placer
 
 
 def share_of(value: Any) -> float:
@@ -113,32 +86,14 @@ def in_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str | Real) else value
 
 
-def _seconds(value: Any) -> float:
-    from streamplace.model.units import seconds
-
-    return seconds(value)
-
-
-def _rate(value: Any) -> float:
-    from streamplace.model.units import total_rate
-
-    return total_rate(value)
-
-
 def _without_repeats(values: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _placers(names: tuple[str, ...]) -> tuple[str, ...]:
+def _several_placers(names: tuple[str, ...]) -> tuple[str, ...]:
     from streamplace.placers.named import placer_names
 
     return placer_names(names[0].split(",") if len(names) == 1 else names)
-
-
-def _placement(value: Any) -> "Placement":
-    from streamplace.io.placements import read_placement
-
-    return read_placement(path_of("placement", value))
 
 
 Whole = Annotated[int, BeforeValidator(_number), Interval(ge=0)]
@@ -147,15 +102,15 @@ Positive = Annotated[float, BeforeValidator(_number), Interval(gt=0)]
 QuantityText = Annotated[str, Field(coerce_numbers_to_str=True)]
 """Text as it would be typed, so that a number needs its unit in a file as well."""
 Share = Annotated[float, BeforeValidator(share_of)]
-Seconds = Annotated[float, BeforeValidator(_seconds)]
-Rate = Annotated[float, BeforeValidator(_rate)]
+Seconds = Annotated[float, converted_by("streamplace.model.units:seconds", is_optional=False)]
+Rate = Annotated[float, converted_by("streamplace.model.units:total_rate", is_optional=False)]
 Rates = Annotated[tuple[Rate, ...], BeforeValidator(in_tuple), AfterValidator(_without_repeats)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(in_tuple)]
 ObjectiveName = Annotated[str | Objective, BeforeValidator(checked_objective)]
-PlacerName = Annotated[str | Placer, BeforeValidator(_placer)]
-PlacerNames = Annotated[Texts, AfterValidator(_placers)]
-SearchBudget = Annotated[Budget | None, BeforeValidator(budget_of)]
-ClusterFile = Annotated[Cluster | None, _given("cluster_of")]
-ConstraintsFile = Annotated[Constraints | None, _given("constraints_of")]
-PlacementFile = Annotated[Placement, BeforeValidator(_placement)]
+PlacerName = Annotated[str | Placer, converted_by("streamplace.placers.named:placer_of")]
+PlacerNames = Annotated[Texts, AfterValidator(_several_placers)]
+SearchBudget = Annotated[Budget | None, converted_by("streamplace.placers.registry:budget_of")]
+ClusterFile = Annotated[Cluster | None, converted_by("streamplace.io.given:cluster_of")]
+ConstraintsFile = Annotated[Constraints | None, converted_by("streamplace.io.given:constraints_of")]
+PlacementFile = Annotated[Placement, converted_by("streamplace.io.placements:read_placement")]
 Moved = Annotated[Relocation | None, BeforeValidator(checked_relocation)]

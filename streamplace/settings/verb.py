@@ -61,7 +61,7 @@ class Written(NamedTuple):
     status: int = 0
 
 
-class Answer(NamedTuple):
+class Listing(NamedTuple):
     """Answer of a verb that shows something: a report for people, a document for programs."""
 
     report: "Callable[[], Report]"

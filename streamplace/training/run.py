@@ -26,6 +26,7 @@ from streamplace.display.report import duration
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected
 from streamplace.evaluate.records import problem_hash
+from streamplace.evaluate.solutions import Solver, Track
 from streamplace.evaluate.trained_on import CHOSEN_BY, TRAINED_ON, described, graph_number
 from streamplace.evaluate.training_answers import PICTURE, write_picture
 from streamplace.families.draws import generator
@@ -46,7 +47,6 @@ from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by_all
 from streamplace.progress import Ticker, progress, tracked
-from streamplace.training.solutions import Solver, Track
 
 if TYPE_CHECKING:
     import torch

@@ -6,9 +6,9 @@ from weakref import WeakSet
 import pytest
 from problems import chain
 
-from streamplace.api.data_sets import graphs_of
 from streamplace.errors import FormatError
 from streamplace.io.datasets import DataSet, drawn
+from streamplace.io.given_sets import graphs_of
 from streamplace.io.graphs import read_graphs, write_graphs
 from streamplace.model.graph import StreamGraph
 

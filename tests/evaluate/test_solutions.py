@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from problems import chain
 
+from streamplace.evaluate import solutions
 from streamplace.evaluate.records import Record
+from streamplace.evaluate.solutions import Solver
 from streamplace.model import Cluster, Problem
-from streamplace.training import solutions
-from streamplace.training.solutions import Solver
 
 GRAPHS = tuple(Problem(chain(n), Cluster.uniform(5)) for n in (2, 3))
 ANSWERS = {
