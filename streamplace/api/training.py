@@ -126,7 +126,8 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
             write_picture,
         )
         from streamplace.io.files import json_text, write_text
-        from streamplace.training.run import TrainingProgress, run_training
+        from streamplace.learn.training_progress import TrainingProgress
+        from streamplace.training.run import run_training
 
         requests = self.requests()
         if len(requests) > 1:
@@ -288,8 +289,8 @@ def train(
         Source of rewards: simulation, ``steady`` or ``engine``, real passes on a local ``ray``, or
         a function from a problem and placements [B, N] to the seconds [B] of one pass.
     device
-        Where torch computes: ``cpu``, ``cuda``, ``cuda:1``, ``mps``, or ``auto`` for a GPU if there
-        is one. On a GPU, results differ within noise.
+        Where torch computes: ``cpu``, ``cuda``, ``cuda:1``, or ``auto`` for a GPU if there is one.
+        On a GPU, results differ within noise.
     seed
         Random seed; results do not depend on the number of cores or workers.
     start
@@ -313,8 +314,9 @@ def train(
     Trained
         Result with ``weights``, the file for a learned placer, and the ``history``.
     """
+    from streamplace.learn.training_progress import TrainingProgress
     from streamplace.progress import tracked
-    from streamplace.training.run import TrainingProgress, run_training
+    from streamplace.training.run import run_training
 
     if not isinstance(model, str):
         raise wrong("model", model, "the name of a model, such as 'dream'")
