@@ -160,10 +160,11 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
         """Tell how to resume."""
         from streamplace.learn.checkpoint import NAME, read_checkpoint
 
-        folders = [folder for folder in self.folders().values() if (folder / NAME).exists()]
-        if folders:
-            done = len(read_checkpoint(folders[-1]).history.epochs)
-            progress.say(f"stopped; {counted(done, 'epoch')} saved in {folders[-1]}/")
+        begun = [folder for folder in self.folders().values() if (folder / NAME).exists()]
+        if begun:
+            folder = max(begun, key=lambda each: (each / NAME).stat().st_mtime)
+            done = len(read_checkpoint(folder).history.epochs)
+            progress.say(f"stopped; {counted(done, 'epoch')} saved in {folder}/")
         else:
             progress.say("stopped before training began")
         progress.say(f"continue with: {self.command}{'' if self.resume else ' --resume'}")
