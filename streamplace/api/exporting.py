@@ -107,7 +107,7 @@ class ExportPlacement(ConstraintOptions, Verb):
         place: AbstractContextManager[None] = nullcontext()
         if isinstance(assigned, Path):
             content, path, place = read_bytes(assigned), assigned, located(spot(assigned))
-            graph = graph or _graph_beside(path, content, progress)
+            graph = _graph_beside(path, content, progress) if graph is None else graph
             assigned = assignment_of(content, path)
         assert graph is not None
         source, cluster = given_graph(graph), cluster_of(self.cluster or self.devices)

@@ -126,7 +126,8 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
             write_picture,
         )
         from streamplace.io.files import json_text, write_text
-        from streamplace.training.run import TrainingProgress, run_training
+        from streamplace.learn.training_progress import TrainingProgress
+        from streamplace.training.run import run_training
 
         requests = self.requests()
         if len(requests) > 1:
@@ -159,10 +160,11 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
         """Tell how to resume."""
         from streamplace.learn.checkpoint import NAME, read_checkpoint
 
-        folders = [folder for folder in self.folders().values() if (folder / NAME).exists()]
-        if folders:
-            done = len(read_checkpoint(folders[-1]).history.epochs)
-            progress.say(f"stopped; {counted(done, 'epoch')} saved in {folders[-1]}/")
+        begun = [folder for folder in self.folders().values() if (folder / NAME).exists()]
+        if begun:
+            folder = max(begun, key=lambda each: (each / NAME).stat().st_mtime)
+            done = len(read_checkpoint(folder).history.epochs)
+            progress.say(f"stopped; {counted(done, 'epoch')} saved in {folder}/")
         else:
             progress.say("stopped before training began")
         progress.say(f"continue with: {self.command}{'' if self.resume else ' --resume'}")
@@ -288,8 +290,8 @@ def train(
         Source of rewards: simulation, ``steady`` or ``engine``, real passes on a local ``ray``, or
         a function from a problem and placements [B, N] to the seconds [B] of one pass.
     device
-        Where torch computes: ``cpu``, ``cuda``, ``cuda:1``, ``mps``, or ``auto`` for a GPU if there
-        is one. On a GPU, results differ within noise.
+        Where torch computes: ``cpu``, ``cuda``, ``cuda:1``, or ``auto`` for a GPU if there is one.
+        On a GPU, results differ within noise.
     seed
         Random seed; results do not depend on the number of cores or workers.
     start
@@ -313,8 +315,9 @@ def train(
     Trained
         Result with ``weights``, the file for a learned placer, and the ``history``.
     """
+    from streamplace.learn.training_progress import TrainingProgress
     from streamplace.progress import tracked
-    from streamplace.training.run import TrainingProgress, run_training
+    from streamplace.training.run import run_training
 
     if not isinstance(model, str):
         raise wrong("model", model, "the name of a model, such as 'dream'")

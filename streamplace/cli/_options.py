@@ -10,8 +10,6 @@ import click
 from streamplace.cli._output import verbose
 from streamplace.errors import SettingError
 from streamplace.model.message_text import shown
-from streamplace.settings.option import EXPLANATION as EXPLANATION
-from streamplace.settings.option import GRAPHS as GRAPHS
 from streamplace.settings.option import KEYS as KEYS
 from streamplace.settings.option import PICTURES as PICTURES
 from streamplace.settings.option import PLACEMENT as PLACEMENT

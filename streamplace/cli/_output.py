@@ -44,13 +44,6 @@ def print_json(document: Any) -> None:
     click.echo(text)
 
 
-def save_json(document: Any, path: Path) -> None:
-    """Write one JSON document to a file."""
-    from streamplace.io.files import write_text
-
-    write_text(path, _json(document) + "\n")
-
-
 def say_written(what: str, path: Path) -> None:
     """Name a file or folder that was written, on stderr; a pipe or terminal needs no word."""
     from streamplace.io.files import is_special

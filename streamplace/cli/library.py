@@ -140,7 +140,8 @@ class CheckEntries(EntryOptions):
                 text = text.replace(" = ", " s = ")
             progress.suggest(f"{'accepted' if result.accepted else 'refused'}: {name}: {text}")
         refused = sum(not result.accepted for result in results.values())
-        progress.say(f"{counted(len(results), 'check')}, {refused} refused")
+        total = f"{counted(len(results), 'check')}, {refused} refused"
+        progress.say(total) if progress.as_json else progress.hint(total)
         facts = [{"entry": name, **asdict(result)} for name, result in results.items()]
         return Written(facts, status=int(refused > 0))
 

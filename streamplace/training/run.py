@@ -6,23 +6,19 @@ proven after it.
 """
 
 import logging
-import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import compress
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamplace.cores import available_cores
-from streamplace.display.report import duration
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected
 from streamplace.evaluate.records import problem_hash
@@ -35,8 +31,8 @@ from streamplace.io.extras import importing
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.io.weights import Weights, read_weights
 from streamplace.learn.config import MemoryConfig, Preset
-from streamplace.learn.history import Epoch, History, Watcher
-from streamplace.learn.learner import Learner, StepReport
+from streamplace.learn.history import History, Watcher
+from streamplace.learn.learner import Learner
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
 from streamplace.learn.reward import SIMULATED, Measure, check_reward, rewards_of_values
@@ -46,7 +42,7 @@ from streamplace.model.defaults import PRESET
 from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by_all
-from streamplace.progress import Ticker, progress, tracked
+from streamplace.progress import tracked
 
 if TYPE_CHECKING:
     import torch
@@ -65,12 +61,6 @@ SMALL_VALIDATION = (
     "validation is on %s alone, so the choice of the best epoch is mostly chance; give more "
     "graphs, a split 'validation' of 30 or more, or place with last.safetensors"
 )
-LEGEND = (
-    "reward: mean of the sampled placements; best known: of the best ones so far;",
-    "validation: of the model's own answers to the graphs held out; 1 is best",
-)
-SILENT_S = 60.0
-"""Seconds after which a long epoch tells its step."""
 MEASURED = "measured"
 TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
 REAL, SHIPPED = "ray", "shipped"
@@ -377,67 +367,3 @@ def _digest(training: Sequence[Problem], validation: Sequence[Problem]) -> str:
     """Content hash of the data: equal if all placements have the same values."""
     text = "|".join(" ".join(map(problem_hash, part)) for part in (training, validation))
     return sha256(text.encode()).hexdigest()
-
-
-class TrainingProgress(Watcher):
-    """Shows the progress of training; the remaining time is estimated from the steps so far.
-
-    With ``tell``, it explains the numbers, and tells about steps and epochs where no bar is shown.
-    """
-
-    def __init__(self, model: str, tell: Callable[[str], None] | None = None) -> None:
-        self._model, self._tell = model, tell
-        self._bar = ExitStack()
-        self._tick = Ticker()
-        self._steps: Sequence[int] = ()
-        self._done, self._told_at = 0, 0.0
-        self._note = ""
-
-    def begin(self, history: History, steps: Sequence[int]) -> None:
-        """Explain the numbers, and open the bar over the remaining steps."""
-        done, self._steps = len(history.epochs), steps
-        self._told_at = time.monotonic()
-        if self._tell is not None and done < len(steps):
-            for line in LEGEND:
-                self._tell(line)
-        self._note = _epoch_line(history.epochs[-1], len(steps)) if done else ""
-        bar = progress(f"training {self._model}", sum(steps[done:]))
-        self._tick = self._bar.enter_context(bar)
-
-    def step(self, epoch: int, report: StepReport) -> None:
-        """Move the bar on by one; without a bar, tell about it if an epoch takes long."""
-        line = _step_line(epoch, len(self._steps), report)
-        self._tick(self._note or line)
-        self._done += 1
-        if time.monotonic() - self._told_at > SILENT_S:
-            self._say(f"{line} (step {self._done} of {self._steps[epoch - 1]})")
-
-    def epoch(self, history: History) -> None:
-        """Show the epoch until the next one is complete."""
-        epochs, self._done = len(self._steps), 0
-        self._note = _epoch_line(history.epochs[-1], epochs)
-        done = [epoch.seconds for epoch in history.epochs]
-        rest = ceil((epochs - len(done)) * sum(done) / len(done))
-        self._say(self._note + (f", about {duration(rest)} left" if epochs > len(done) else ""))
-
-    def end(self) -> None:
-        """Close the bar."""
-        self._bar.close()
-
-    def _say(self, line: str) -> None:
-        if self._tell is not None and not sys.stderr.isatty():
-            self._tell(line)
-            self._told_at = time.monotonic()
-
-
-def _step_line(epoch: int, epochs: int, report: StepReport) -> str:
-    """Summary of a step in one line."""
-    now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
-    return f"epoch {epoch}/{epochs}: {now}"
-
-
-def _epoch_line(epoch: Epoch, epochs: int) -> str:
-    """Summary of an epoch in one line."""
-    held = "" if epoch.validation is None else f", validation {epoch.validation:.3f}"
-    line = f"epoch {epoch.epoch}/{epochs}: reward {epoch.reward:.3f}, best known {epoch.best:.3f}"
-    return line + held
