@@ -65,8 +65,8 @@ class Draw(ObjectiveOptions, DeviceOptions, Verb):
             return draw_placements(problem, placed, objective_of(problem, self.objective))
         if self.objective or machines is not None:
             raise SettingError(
-                "a graph alone has no devices and no value; add a placement, or drop the "
-                "objective and the cluster"
+                f"a graph alone has no devices and no value; add a placement, or drop "
+                f"{self.name('objective')} and the options of the cluster"
             )
         return draw_graph(graph_of(self.graph, self.rate))
 

@@ -165,16 +165,12 @@ class Plan(
 
     def run(self, progress: Progress = SILENT) -> PlanResult | PlanCurve | PlanSchedule:
         """Plan for a schedule, for several rates, or for one."""
-        from streamplace.api.arguments import check_profile
-        from streamplace.io.given import planned_graph
         from streamplace.model.message_text import grouped_notes
         from streamplace.model.profile_trust import cpu_origins
-        from streamplace.model.what_if import changed_graph
 
         rates = self.rate or ()
         self._check_output(progress, is_curve=len(rates) > 1)
-        graph = changed_graph(planned_graph(self.graph), **self.changes())
-        check_profile(graph, progress, trusts=self.trust_profile)
+        graph = self.read(progress)
         answer: PlanResult | PlanCurve | PlanSchedule
         each = ", with the budget for each plan" if self.trace or len(rates) > 1 else ""
         with progress.waiting(f"planning {graph.name}{each}"):
@@ -189,13 +185,14 @@ class Plan(
             progress.say(note)
         return answer
 
-    def read(self) -> StreamGraph:
+    def read(self, progress: Progress = SILENT) -> StreamGraph:
         """Read the graph; one that contradicts its measurement is refused, unless it is trusted."""
         from streamplace.api.arguments import check_profile
         from streamplace.io.given import planned_graph
+        from streamplace.model.what_if import changed_graph
 
-        graph = planned_graph(self.graph)
-        check_profile(graph, SILENT, trusts=self.trust_profile)
+        graph = changed_graph(planned_graph(self.graph), **self.changes())
+        check_profile(graph, progress, trusts=self.trust_profile)
         return graph
 
     def single(self, graph: StreamGraph) -> PlanResult:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from streamplace.cli._command import GroupedCommand, verb
+from streamplace.cli._command import GroupedCommand, simulated, verb
 from streamplace.cli._options import (
     AS_JSON,
     check_output,
@@ -27,7 +27,6 @@ from streamplace.cli._output import (
     waiting,
     with_command,
 )
-from streamplace.cli._settings import simulated
 from streamplace.settings.verb import Progress, Verb, Written
 
 V = TypeVar("V", bound=Verb)

@@ -140,7 +140,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and context is not None:
-        from streamplace.cli._settings import as_key
+        from streamplace.cli._command import as_key
 
         model = getattr(context.command, "settings", None)
         if model is not None and (key := as_key(model, error.option_name)) is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from inspect import get_annotations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
@@ -12,10 +12,7 @@ from streamplace.errors import FormatError, SettingError, StreamplaceError, Unit
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.settings.option import OptionField
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-P = TypeVar("P", bound="DataclassInstance")
+P = TypeVar("P")
 PLAIN_REASONS = {
     "bool_parsing": "it must be true or false",
     "int_parsing": "it must be a whole number",
@@ -120,7 +117,7 @@ class VerbSettings(BaseModel):
 
     def part(self, kind: type[P], **others: Any) -> P:
         """Parameter object of a layer below: its fields are the fields of the same names."""
-        names = (field.name for field in fields(kind) if field.name in type(self).model_fields)
+        names = [f.name for f in fields(cast(Any, kind)) if f.name in type(self).model_fields]
         return kind(**{name: getattr(self, name) for name in names} | others)
 
     def files(self) -> Iterator[Path]:
