@@ -21,6 +21,7 @@ from streamplace.api.planning import Plan
 from streamplace.api.simulating import Simulate
 from streamplace.api.training import Train
 from streamplace.cli.main import cli
+from streamplace.placers.request import PlacementRequest
 from streamplace.rooms import ROOMS
 from streamplace.settings.base import VerbSettings
 
@@ -95,6 +96,12 @@ def test_keywords_of_a_function_are_the_fields_of_its_verb(functions):
     assert defaults == usual | OF_PYTHON.get(functions, {})
     for name in verb.marked("argument").keys() & keywords.keys():
         assert keywords[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def test_a_parameter_object_has_the_fields_of_its_names():
+    """Of a verb, and what the verb computes; no layer below knows the verb."""
+    verb = Place.of({"graph": "g.json", "placer": "metis", "seed": 3, "rate": "10 k/s"})
+    assert verb.request() == PlacementRequest("metis", rate=1e4, seed=3)
 
 
 @pytest.mark.parametrize(
