@@ -313,6 +313,17 @@ def _narrow(graph: StreamGraph, allowed: Bools, units: Ints, masks: Bools, unit:
         )
 
 
+def rows_apart(graph: StreamGraph, group: frozenset[str], unit: Ints) -> list[int]:
+    """Rows of exlocated operators; raise ProblemError if two of them share a unit."""
+    rows = rows_of(graph, group, "exlocate")
+    units, counts = np.unique(unit[rows], return_counts=True)
+    if (counts > 1).any():
+        both = [v for v in rows if unit[v] == units[np.argmax(counts)]]
+        names = [graph.operators.name[v] for v in both]
+        raise ProblemError(f"{listed(names)} are both colocated and exlocated; drop one rule")
+    return rows
+
+
 def _apart(
     graph: StreamGraph, cluster: Cluster, groups: Sequence[frozenset[str]], unit: Ints
 ) -> Ints:
@@ -320,15 +331,11 @@ def _apart(
         return np.empty((0, 2), np.int32)
     pairs = []
     for group in groups:
-        rows = np.array(rows_of(graph, group, "exlocate"), np.int64)
-        units, counts = np.unique(unit[rows], return_counts=True)
-        if (counts > 1).any():
-            both = rows[unit[rows] == units[np.argmax(counts)]].tolist()
-            names = [graph.operators.name[v] for v in both]
-            raise ProblemError(f"{listed(names)} are both colocated and exlocated; drop one rule")
+        rows = rows_apart(graph, group, unit)
+        units = np.unique(unit[rows])
         if len(units) > cluster.n_devices:
             raise ProblemError(
-                f"{listed([graph.operators.name[v] for v in rows.tolist()])} cannot be kept apart "
+                f"{listed([graph.operators.name[v] for v in rows])} cannot be kept apart "
                 f"on {cluster.n_devices} devices; add devices or drop names from exlocate"
             )
         a, b = np.triu_indices(len(units), 1)

@@ -8,7 +8,7 @@ parts that share a machine, and no two subtasks of exlocated operators do.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, listed, quoted
-from streamplace.model.placement_rules import rows_of, units_of
+from streamplace.model.placement_rules import rows_apart, rows_of, units_of
 from streamplace.planning.offers import ON, Catalogue, Offer, is_place, offer_of
 
 
@@ -55,21 +55,22 @@ def rules_on_offers(
 ) -> tuple[PlanRules, Catalogue]:
     """Rules of the operators, and the catalogue with the machines that they name as offers."""
     offers = {offer.name: offer for offer in catalogue.offers}
-    named = set[str]()  # machines of offers that have several
 
-    def family(label: str) -> str:
-        """Offer of which a label is one of several machines, or none."""
-        of, _, number = label.rpartition("-")
-        offer = offers.get(of)
-        known = offer is not None and offer.owned != 1 and str(number).isdecimal()
-        is_one = known and str(int(number)) == number and int(number) < offers[of].at_most
-        return of if is_one else ""
+    def is_one_of_several(label: str) -> bool:
+        """Whether a label is an offer's name and the number of one of its machines."""
+        name, _, number = label.rpartition("-")
+        offer = offers.get(name)
+        if offer is None or offer.owned == 1 or not number.isdecimal():
+            return False
+        return str(int(number)) == number and int(number) < offer.at_most
 
     labels = [
         *constraints.pin.values(),
         *(x for names in constraints.allowed.values() for x in names),
     ]
-    named.update(x for x in labels if isinstance(x, str) and x not in offers and family(x))
+    named = {  # machines of offers that have several
+        x for x in labels if isinstance(x, str) and x not in offers and is_one_of_several(x)
+    }
     singles = tuple(_single(offers[offer_of(name)], name) for name in sorted(named))
     rest = tuple(
         replace(offer, at_most=offer.at_most - fewer, at_least=max(0, offer.at_least - fewer))
@@ -159,10 +160,10 @@ def _compiled(
                 f"no machine is left for {listed(mates)}: pins, allowed machines and required tags "
                 "exclude each other; loosen one"
             )
-    groups = tuple(tuple(rows_of(graph, group, "exlocate")) for group in constraints.exlocate)
+    groups = tuple(tuple(rows_apart(graph, group, unit)) for group in constraints.exlocate)
     everywhere = frozenset(tags)
     where = [places.get(u, everywhere) for u in unit.tolist()]
-    _check_apart(graph, unit, groups, where, numbers)
+    _check_room(graph, groups, where, numbers)
     words = {place: f"{ON}{i} {listed(sorted(place))}" for i, place in enumerate(_ordered(places))}
     return PlanRules(
         unit,
@@ -180,19 +181,15 @@ def each_left_out(constraints: Constraints) -> Iterator[tuple[str, Constraints]]
     c = constraints
     for name, label in c.pin.items():
         pins = {other: place for other, place in c.pin.items() if other != name}
-        words = f"pin of {quoted(name)} to {quoted(label)}"
-        yield words, Constraints(pins, c.colocate, c.exlocate, c.allowed)
+        yield f"pin of {quoted(name)} to {quoted(label)}", replace(c, pin=pins)
     for name in c.allowed:
         rest = {other: places for other, places in c.allowed.items() if other != name}
-        yield f"allowed of {quoted(name)}", Constraints(c.pin, c.colocate, c.exlocate, rest)
-    for i, group in enumerate(c.colocate):
-        fewer = c.colocate[:i] + c.colocate[i + 1 :]
-        words = f"colocate of {listed(sorted(group))}"
-        yield words, Constraints(c.pin, fewer, c.exlocate, c.allowed)
-    for i, group in enumerate(c.exlocate):
-        fewer = c.exlocate[:i] + c.exlocate[i + 1 :]
-        words = f"exlocate of {listed(sorted(group))}"
-        yield words, Constraints(c.pin, c.colocate, fewer, c.allowed)
+        yield f"allowed of {quoted(name)}", replace(c, allowed=rest)
+    for rule in ("colocate", "exlocate"):
+        groups: tuple[frozenset[str], ...] = getattr(c, rule)
+        for i, group in enumerate(groups):
+            fewer: Any = {rule: groups[:i] + groups[i + 1 :]}
+            yield f"{rule} of {listed(sorted(group))}", replace(c, **fewer)
 
 
 def _limits(constraints: Constraints) -> Iterator[tuple[str, frozenset[str], str]]:
@@ -206,20 +203,15 @@ def _ordered(places: dict[int, frozenset[str]]) -> list[frozenset[str]]:
     return sorted(set(places.values()), key=sorted)
 
 
-def _check_apart(
+def _check_room(
     graph: StreamGraph,
-    unit: Ints,
     groups: tuple[tuple[int, ...], ...],
     where: list[frozenset[str]],
     numbers: dict[str, int],
 ) -> None:
-    """Refuse exlocated operators that are colocated, or of which there are more than machines."""
+    """Refuse exlocated operators of which there are more than machines."""
     names = graph.operators.name
     for group in groups:
-        for u, v in combinations(group, 2):
-            if unit[u] == unit[v]:
-                both = listed([names[u], names[v]])
-                raise ProblemError(f"{both} are both colocated and exlocated; drop one rule")
         for place in {where[v] for v in group} | {frozenset(numbers)}:
             members = [names[v] for v in group if where[v] <= place]
             machines = sum(numbers[name] for name in place)
