@@ -19,8 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from library_certificates import plan_cut, plan_proof, proof
-from library_columns import PlanColumns
+from library_certificates import PlanColumns, plan_cut, plan_proof, proof
 from library_instances import NamedInstance, instances
 from library_proofs import best_bound, is_proven, searched, value_of
 

@@ -10,12 +10,22 @@ from typing import Any
 import click
 from against_cells import JOBS as COMPARED
 from constant_speed import ConstantSpeed
-from flink_jars import build_jar, with_jars
+from flink_jars import with_jars
 from flink_jobs import JOBS as PROBED
-from flink_jobs import SOURCES, UNSEEN
-from limiting import SETTINGS, CpuWatch, core_of, limit, measured_devices, release, wait_compiled
-from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups, rates_of, rates_together
-from planned_runs import DEVICES, EIGHTH
+from flink_jobs import UNSEEN, jobs_jar
+from limited import SETTINGS, CpuWatch, core_of, limit, measured_devices, release, wait_compiled
+from planned_facts import (
+    BANDWIDTH,
+    CORES,
+    DEVICES,
+    EIGHTH,
+    MIPS,
+    Rates,
+    Row,
+    key_groups,
+    rates_of,
+    rates_together,
+)
 
 from streamplace.flink.advise.fixed_parallelism import planned_twice
 from streamplace.flink.layout import Layout
@@ -235,8 +245,7 @@ def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str,
 def running_bench(folder: Path, output: Path) -> Iterator[Bench]:
     """Run a cluster of eight TaskManagers that know the jar of all jobs."""
     flink = find_flink(None)
-    jar = folder / "jobs.jar"
-    build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
+    jar = jobs_jar(flink, folder / "jobs.jar")
     own = with_jars(flink, [jar], folder / "flink")
     with (
         measured_devices(
