@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +10,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from against_cells import DEVICES, KINDS, PARALLELISM, SLOTS_PER_DEVICE, Cell
+from flink_jobs import streamplace, submit
 from kafka import Broker, broker
-from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
+from limited import SETTINGS, limit, measured_devices, release, wait_compiled
 
 from streamplace.errors import StreamplaceError
 from streamplace.flink.local.dist import Flink
@@ -74,12 +73,7 @@ class Session:
         """
         release(self.cluster)
         uploaded = self.cluster.rest.upload(self.jar)
-        request: dict[str, Any] = {
-            "entryClass": self.cell.entry,
-            "programArgsList": self.arguments,
-            "parallelism": PARALLELISM,
-        }
-        job = str(self.cluster.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
+        job = submit(self.cluster.rest, uploaded, self.cell.entry, self.arguments, PARALLELISM)
         self.cluster.rest.wait_running(job, START_SECONDS)
         if self.broker is not None and not is_first:
             self.hold()
@@ -171,7 +165,6 @@ class Session:
 
     def _command(self) -> dict[str, Any]:
         """Run ``streamplace flink move`` as a user does; what it says, and how long it takes."""
-        command = [sys.executable, "-m", "streamplace", "flink", "move", "--yes", "--json"]
         options = ["--rest", self.cluster.url, "--savepoints", self.folder.as_uri()]
         options += ["--entry-class", self.cell.entry, "-p", str(PARALLELISM)]
         if "scarce network" in self.cell.kind:
@@ -180,17 +173,11 @@ class Session:
             options += ["--settings", str(cards)]
         began = time.monotonic()
         try:
-            done = subprocess.run(
-                [*command, *options, str(self.jar), "--", *self.arguments],
-                capture_output=True,
-                text=True,
+            done = streamplace(
+                *("flink", "move", "--yes", "--json", *options, self.jar, "--", *self.arguments),
                 timeout=MOVE_SECONDS,
-                # What was measured elsewhere is none of its business.
-                env={
-                    **os.environ,
-                    "XDG_STATE_HOME": str(self.folder),
-                    "FLINK_HOME": str(self.cluster.flink.home),
-                },
+                XDG_STATE_HOME=str(self.folder),  # without the ledger of other measurements
+                FLINK_HOME=str(self.cluster.flink.home),
             )
             code, out, told = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired:

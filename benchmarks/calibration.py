@@ -13,37 +13,227 @@ import subprocess
 import tempfile
 import time
 from argparse import ArgumentParser
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
-from calibrating import (
-    CHAINED,
-    IN_TURN,
-    PROBES,
-    TOGETHER,
-    Calibration,
-    Run,
-    cluster_of,
-    java_of,
-    sending_of,
-)
-from flink_jars import build_jar
-from flink_jobs import JOBS, ROOT, SOURCES
-from limiting import limit, measured_devices, release, threads
-from measured_rows import append_row, read_rows
+from flink_jobs import JOBS, ROOT, jobs_jar
+from limited import limit, measured_devices, release, threads
+from studies import append_row, read_rows, table
 
+from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
 from streamplace.drawing.figures import GREY, new_figure, save
+from streamplace.flink.cpu.limits import CpuShare
 from streamplace.flink.layout import Layout
 from streamplace.flink.local.dist import Flink, find_flink
 from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.measure.cluster import FRAMING, slowness
 from streamplace.flink.measure.sampling import sample
+from streamplace.flink.measure.streams import (
+    BYTES_OF_A_TUPLE,
+    RemoteFlow,
+    SendingCost,
+    remote_shares,
+)
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import Rest
 from streamplace.flink.rest.plan import FlinkTask, read_plan
+from streamplace.io.clusters import cluster_from_tables
+from streamplace.model.defaults import FLINK_HEADROOM
+from streamplace.model.expansion import Expansion, expand
+
+PROBES = TOGETHER, IN_TURN, CHAINED = "together", "in turn", "chained"
+MIPS = 1000.0
+"""Speed of a whole core, a unit of account."""
+OFFERED = 1e6
+DIFFERENT = 2.0
+"""Minimum ratio of mean tuple sizes for telling costs per tuple and per byte apart."""
+LEAST_RATE = 60.0
+"""Tuples/s that an operator reads at least for its rate to be known well."""
+DEAF = 0.8
+"""A receiver that reads less of what is sent than this has a stream of its own kind."""
+
+Run = Mapping[str, Any]
+Flow = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A job, as it was seen all on one device and dealt out in turn."""
+
+    together: Run
+    apart: Run
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Tuples of every stream per tuple that the source lets in."""
+        seen, flow = self.together["rates"], {}
+        inputs, receivers = defaultdict(list), defaultdict(int)
+        for source, target, _ in self.together["edges"]:
+            inputs[target].append(source)
+            receivers[source] += 1
+        enters: dict[str, float] = {}
+        for name in seen:
+            for source in inputs[name]:
+                sent = seen[source]["out"] / (seen[source]["in"] or seen[source]["out"] or 1.0)
+                part = 1.0
+                if len(inputs[name]) == 1 and receivers[source] > 1:
+                    part = seen[name]["in"] / (seen[source]["out"] or 1.0)
+                flow[source, name] = enters[source] * sent * (part if part < DEAF else 1.0)
+            fed = [flow[source, name] for source in inputs[name]]
+            enters[name] = sum(fed) if fed else 1.0
+        return flow
+
+    @cached_property
+    def enters(self) -> dict[str, float]:
+        """Tuples that every operator takes in per tuple that the source lets in."""
+        found: dict[str, float] = dict.fromkeys(self.together["rates"], 0.0)
+        for (_, target), tuples in self.flow.items():
+            found[target] += tuples
+        return {name: tuples or 1.0 for name, tuples in found.items()}
+
+    def measured(self, run: Run) -> float:
+        """Tuples/s that the source lets in, in the long run.
+
+        Queues that still fill make operators before them quicker than they will be, so the slowest
+        operator counts.
+        """
+        rates = {name: seen["in"] or seen["out"] for name, seen in run["rates"].items()}
+        return min(r / self.enters[name] for name, r in rates.items() if r > LEAST_RATE)
+
+    def seconds(self, run: Run) -> dict[str, float]:
+        """Core seconds of every operator per tuple that the source lets in, with its garbage."""
+        tuples = {name: seen["in"] or seen["out"] for name, seen in run["rates"].items()}
+        cpu = {n: run["cpu"].get(n, 0.0) / (tuples[n] or 1.0) * self.enters[n] for n in tuples}
+        besides = run["besides"] / self.measured(run)
+        return {name: cost * (1 + besides / sum(cpu.values())) for name, cost in cpu.items()}
+
+    @cached_property
+    def sizes(self) -> dict[str, float]:
+        """Bytes per tuple that every operator receives."""
+        rates = self.apart["rates"]
+        return {name: seen["bytes"] / (seen["in"] or 1.0) for name, seen in rates.items()}
+
+    @property
+    def remote_flows(self) -> dict[str, RemoteFlow]:
+        """Device → what it sends and receives where operators are dealt out in turn."""
+        apart, rate = self.apart, self.measured(self.apart)
+        tuples: dict[str, float] = defaultdict(float)
+        traffic: dict[str, float] = defaultdict(float)
+        for (source, target), carried in self.flow.items():
+            on = [Counter(apart["vectors"][name]) for name in (source, target)]
+            for device, share in remote_shares(*on).items():
+                tuples[device] += rate * carried * share
+                traffic[device] += rate * carried * share * self.sizes[target]
+        return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
+
+    def graph(self, run: Run) -> StreamGraph:
+        """The job with the parallelism of a placement."""
+        cost = self.seconds(self.together)
+        fed = {target for _, target in self.flow}
+        operators = [
+            Operator(
+                name,
+                cost[name] / self.enters[name] * MIPS * 1e6,
+                rate=0.0 if name in fed else OFFERED,
+                parallelism=len(run["vectors"][name]),
+            )
+            for name in self.enters
+        ]
+        kinds = {(source, target): kind for source, target, kind in self.together["edges"]}
+        streams = [
+            Stream(
+                source,
+                target,
+                tuples / self.enters[source],
+                self.sizes[target],
+                kinds[source, target],
+            )
+            for (source, target), tuples in self.flow.items()
+        ]
+        return StreamGraph.of("job", operators, streams)
+
+    def predicted(self, run: Run, cluster: Cluster) -> float:
+        """Tuples/s that a placement sustains in the steady state."""
+        split = expand(self.graph(run))
+        assignment = assignment_of(split, run["vectors"])
+        return OFFERED * simulate(split.graph, assignment, cluster).relative_throughput
+
+
+def sending_of(calibrations: Mapping[str, Calibration]) -> SendingCost:
+    """CPU cost of remote tuples on a cluster, from the traffic of its devices in all jobs."""
+    flows, network = {}, {}
+    for job, seen in calibrations.items():
+        for device, flow in seen.remote_flows.items():
+            flows[f"{job} {device}"] = flow
+            network[f"{job} {device}"] = seen.apart["networks"][device]
+    return least_squares(network, flows)
+
+
+def least_squares(cores: Mapping[str, float], flows: Mapping[str, RemoteFlow]) -> SendingCost:
+    """Cost per tuple and per byte without a part at any rate, told apart where sizes differ."""
+    rows = [(*flow, cores[key]) for key, flow in flows.items() if flow.tuples > 0]
+    if not rows:
+        return SendingCost(0.0, 0.0)
+    tuples, traffic, taken = np.array(rows, np.float64).T
+    sizes = traffic / tuples
+    if not (sizes.min() > 0 and sizes.max() >= DIFFERENT * sizes.min()):
+        per_byte = float(taken.sum() / (BYTES_OF_A_TUPLE * tuples + traffic).sum())
+        return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte)
+    amounts = np.stack([tuples, traffic], axis=1)
+    both = np.linalg.lstsq(amounts, taken, rcond=None)[0]
+    if (both >= 0).all():
+        return SendingCost(float(both[0]), float(both[1]))
+    alone = (amounts * taken[:, None]).sum(axis=0) / (amounts**2).sum(axis=0)
+    rest = ((taken[:, None] - amounts * alone) ** 2).sum(axis=0)
+    if rest[0] <= rest[1]:
+        return SendingCost(float(alone[0]), 0.0)
+    return SendingCost(0.0, float(alone[1]))
+
+
+def limited_devices(
+    cores: Mapping[str, float],
+    mips: float,
+    java: float,
+    sending: SendingCost,
+    card: float,
+    bandwidth: float,
+) -> Cluster:
+    """Limited devices, as ``streamplace flink cluster`` writes them."""
+    slow = sending.slower(slowness(map(CpuShare, cores.values())))
+    limits = {"reserved": java * mips, "egress": card, "ingress": card}
+    return cluster_from_tables(
+        {
+            "bandwidth": bandwidth,
+            "framing": FRAMING,
+            "headroom": FLINK_HEADROOM,
+            "overhead": slow.per_tuple,
+            "overhead_per_byte": slow.per_byte,
+            "devices": [{"name": name, "mips": c * mips, **limits} for name, c in cores.items()],
+        }
+    )
+
+
+def assignment_of(split: Expansion, vectors: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Subtask → device."""
+    return {
+        subtask: device
+        for name, devices in vectors.items()
+        for subtask, device in zip(split.subtasks(name), devices, strict=True)
+    }
+
+
+def java_of(runs: Sequence[Run]) -> float:
+    """Core seconds per second that Java takes of a TaskManager, the median of the probes."""
+    return median(run["java"] for run in runs if run["placement"] in PROBES)
+
 
 DEVICES = tuple(f"cal-{i}" for i in range(4))
 CORES, BANDWIDTH = 0.25, 40e6
@@ -182,8 +372,7 @@ def measure(flink: Flink, jobs: list[str], output: Path) -> None:
         tempfile.TemporaryDirectory() as folder,
         measured_devices(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
     ):
-        rest, jar = cluster.rest, Path(folder) / "jobs.jar"
-        build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
+        rest, jar = cluster.rest, jobs_jar(flink, Path(folder) / "jobs.jar")
         uploaded = rest.upload(jar)
         for name in jobs:
             entry, arguments = JOBS[name].entry, JOBS[name].arguments()
@@ -214,7 +403,8 @@ def judged(runs: list[Run]) -> dict[str, np.ndarray]:
     probed = {
         job: Calibration(placed[TOGETHER], placed[IN_TURN]) for job, placed in complete.items()
     }
-    cluster = cluster_of(DEVICES, CORES, BANDWIDTH, java_of(runs), sending_of(probed))
+    cores, sending = dict.fromkeys(DEVICES, CORES), sending_of(probed)
+    cluster = limited_devices(cores, MIPS, java_of(runs), sending, BANDWIDTH, BANDWIDTH)
     results = {}
     for job, placed in complete.items():
         calibration = probed[job]
@@ -234,21 +424,19 @@ def rank_correlation(measured: np.ndarray, predicted: np.ndarray) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def table(results: dict[str, np.ndarray]) -> str:
+def errors_table(results: dict[str, np.ndarray]) -> str:
     """Errors of every job and of all, as Markdown."""
     heads = ("job", "placements", "measured, tuples/s", "median error", "90 % within")
     heads += ("rank correlation",)
-    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
+    lines = []
     shares = {job: rows / rows[:, :1].max() for job, rows in results.items()}
     for job, rows in [*results.items(), ("all", np.concatenate(list(shares.values())))]:
         error = np.abs(rows[:, 1] / rows[:, 0] - 1)
         low, high = rows[:, 0].min(), rows[:, 0].max()
         span = "" if job == "all" else f"{low:,.0f}–{high:,.0f}"
-        text += (
-            f"| {job} | {len(rows)} | {span} | {np.median(error):.1%} | "
-            f"{np.quantile(error, 0.9):.1%} | {rank_correlation(rows[:, 0], rows[:, 1]):.2f} |\n"
-        )
-    return text
+        ends = f"{np.median(error):.1%}", f"{np.quantile(error, 0.9):.1%}"
+        lines.append((job, len(rows), span, *ends, f"{rank_correlation(*rows.T):.2f}"))
+    return table(heads, lines)
 
 
 def ratios(results: dict[str, np.ndarray]) -> str:
@@ -303,7 +491,7 @@ def main() -> None:
     if not options.table:
         measure(find_flink(), options.jobs.split(","), file)
     results = judged(read_rows(file))
-    print(f"{table(results)}\n{ratios(results)}")
+    print(f"{errors_table(results)}\n{ratios(results)}")
     draw(results, file.with_suffix(".svg"))
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
-from limiting import core_of, grant
+from limited import core_of, grant
 
 ROUNDS = {"independent": 400_000, "dependent": 100_000}
 QUIET_NS = {"independent": 0.63, "dependent": 1.10}

@@ -17,12 +17,10 @@ import time
 from pathlib import Path
 from statistics import median
 from typing import Any
-from urllib.parse import quote
 
 import click
-from flink_jars import build_jar
-from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
-from measured_rows import append_row, read_rows
+from flink_jobs import JOBS, ROOT, UNSEEN, jobs_jar, submit
+from studies import append_row, read_rows, table
 
 from streamplace.errors import StreamplaceError
 from streamplace.flink.local.dist import find_flink
@@ -66,9 +64,7 @@ def main(minutes: float, seed: int, check: bool) -> None:
         tempfile.TemporaryDirectory() as folder,
         local_cluster(flink, ("one", "two"), settings=SETTINGS) as cluster,
     ):
-        jar = Path(folder) / "jobs.jar"
-        build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
-        uploaded = cluster.rest.upload(jar)
+        uploaded = cluster.rest.upload(jobs_jar(flink, Path(folder) / "jobs.jar"))
         for name, rate in todo:
             if time.monotonic() > deadline:
                 break
@@ -84,12 +80,7 @@ def main(minutes: float, seed: int, check: bool) -> None:
 def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
     """Measure a job at one rate."""
     job = {**JOBS, **UNSEEN}[name]
-    request = {
-        "entryClass": job.entry,
-        "programArgsList": job.arguments(rate),
-        "parallelism": PARALLELISM,
-    }
-    started = str(rest.post(f"/jars/{quote(jar, safe='')}/run", request)["jobid"])
+    started = submit(rest, jar, job.entry, job.arguments(rate), PARALLELISM)
     try:
         rest.wait_running(started)
         time.sleep(WARM_UP)
@@ -137,7 +128,7 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
 
 def checked(rows: list[Row]) -> str:
     """Errors of the CPU that a fit at one rate predicts for higher ones, as Markdown."""
-    text = "| jobs | fitted at | asked at | median error | largest |\n|---|---:|---:|---:|---:|\n"
+    lines = []
     by_job = {(row["job"], row["offered"]): row for row in rows}
     for kind, jobs in (("of the prior", sorted(FITTED)), ("others", list(UNSEEN))):
         for low in RATES[:3]:
@@ -150,11 +141,9 @@ def checked(rows: list[Row]) -> str:
                 if not pairs:
                     continue
                 errors = [predicted(fitted, asked) / cores(asked) - 1 for fitted, asked in pairs]
-                text += (
-                    f"| {len(pairs)} {kind} | {low:,} | {high:,} | {median(map(abs, errors)):.0%} "
-                    f"| {max(errors, key=abs):+.0%} |\n"
-                )
-    return text
+                ends = f"{median(map(abs, errors)):.0%}", f"{max(errors, key=abs):+.0%}"
+                lines.append((f"{len(pairs)} {kind}", f"{low:,}", f"{high:,}", *ends))
+    return table(("jobs", "fitted at", "asked at", "median error", "largest"), lines)
 
 
 def cores(row: Row) -> float:

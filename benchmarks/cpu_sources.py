@@ -20,12 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
-from urllib.parse import quote
 
 import numpy as np
-from flink_jars import build_jar
-from flink_jobs import JOBS, ROOT, SOURCES
+from flink_jobs import JOBS, ROOT, jobs_jar, submit
 from kafka import broker, kafka_flink, kafka_jars, kafka_jobs
+from studies import table
 
 from streamplace.flink.cpu.reporter import Reporters, jar_path
 from streamplace.flink.local.dist import find_flink
@@ -69,10 +68,8 @@ def main() -> None:
         stack.enter_context(patch.dict(os.environ, FLINK_PLUGINS_DIR=str(folder / "plugins")))
         flink = find_flink(None)
         flink = kafka_flink(flink, folder / "flink") if kafka_jars() else flink
-        java = [file for source in SOURCES for file in source.glob("*.java")]
-        java += [*(ROOT / "tests/flink/java").glob("*Job.java")]
-        build_jar(flink, sorted(java), folder / "jobs.jar")
-        jars = {"jobs": folder / "jobs.jar"}
+        tests = (ROOT / "tests/flink/java").glob("*Job.java")
+        jars = {"jobs": jobs_jar(flink, folder / "jobs.jar", *tests)}
         if kafka_jars():
             jars["kafka"] = kafka_jobs(flink, folder / "kafka.jar")
         cluster = stack.enter_context(local_cluster(flink, DEVICES, settings=SETTINGS))
@@ -130,12 +127,8 @@ def run(rest: Rest, uploaded: Mapping[str, str], jobs: Any) -> dict[str, Measure
     started = []
     try:
         for jar, job in jobs:
-            request = {
-                "entryClass": job.entry, "programArgsList": job.arguments,
-                "parallelism": PARALLELISM, "flinkConfiguration": dict(job.settings),
-            }  # fmt: skip
-            path = f"/jars/{quote(uploaded[jar], safe='')}/run"
-            started.append(str(rest.post(path, request)["jobid"]))
+            facts = job.entry, job.arguments, PARALLELISM, job.settings
+            started.append(submit(rest, uploaded[jar], *facts))
             rest.wait_running(started[-1])
         time.sleep(WARM_UP)
         return measured(rest, started[-1])
@@ -193,7 +186,7 @@ def rates_of(profile: JobProfile, cluster: Any) -> list[float]:
 def as_tables(found: Mapping[str, Mapping[str, Measured]]) -> str:
     """Errors against the threads: of operators, and of rates."""
     heads = ("source", "operators: median error", "90 % within", "rates: 90 % within")
-    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
+    lines = []
     for source in FROM_REST:
         errors, rates = [], []
         for by in found.values():
@@ -204,10 +197,9 @@ def as_tables(found: Mapping[str, Mapping[str, Measured]]) -> str:
                 if name in said.cores and cores >= LEAST
             ]
             rates += [abs(math.expm1(b - a)) for a, b in zip(true.rates, said.rates, strict=True)]
-        cells = [f"{np.quantile(values, q):.0%}" for values, q in
-                 ((errors, 0.5), (errors, 0.9), (rates, 0.9))]  # fmt: skip
-        text += f"| {source} | {' | '.join(cells)} |\n"
-    return text
+        ends = ((errors, 0.5), (errors, 0.9), (rates, 0.9))
+        lines.append((source, *(f"{np.quantile(values, q):.0%}" for values, q in ends)))
+    return table(heads, lines)
 
 
 LEAST = 0.005

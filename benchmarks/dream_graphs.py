@@ -20,18 +20,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from studies import Rows, dressed
 
 from streamplace.families.branched import STANDARD, Branched, branched
 from streamplace.families.registry import FAMILIES
 from streamplace.io.problems import write_problems
-from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
+from streamplace.model import Cluster, Device, Problem
 from streamplace.papers.families.cav import Cav
 from streamplace.papers.families.enas_ptb import EnasPtb
 from streamplace.papers.families.giph import Giph
 
-Rows = NDArray[np.int64]
-MIPS, BANDWIDTH, RATE = 2500.0, 1e9, 1e4
+MIPS, BANDWIDTH = 2500.0, 1e9
 VALIDATION_EVERY = 20
 FIRST_SEED = 1_000_000
 """Of the graphs of branched with their own costs: far from those of data sets."""
@@ -58,36 +57,6 @@ def topologies(seed: int) -> dict[str, list[tuple[int, Rows]]]:
                 distinct[problem.n_operators, rows.tobytes()] = problem.n_operators, rows
         found[family] = list(distinct.values())
     return found
-
-
-def dressed(
-    name: str,
-    n: int,
-    streams: Rows,
-    rng: np.random.Generator,
-    *,
-    mips: float,
-    links: float,
-    skew: float,
-    attributes: dict[str, str],
-) -> StreamGraph:
-    """Give operators costs: ``mips`` and ``links`` of 1 Gbps in all, uniform or lognormal.
-
-    Every operator takes in between one and two times the source's rate, divided equally among its
-    inputs.
-    """
-    source, target = streams
-    level = RATE * (1 + rng.random(n))
-    tuples = level[target] / np.bincount(target, minlength=n)[target]
-    ipt, payload = (
-        1 - rng.random(n) if skew == 0 else np.exp(skew * rng.standard_normal(n)) for _ in range(2)
-    )
-    ipt *= mips * 1e6 / (level * ipt).sum()
-    payload *= links * BANDWIDTH / 8 / max((tuples * payload[source]).sum(), 1e-9)
-    rate = np.where(np.bincount(target, minlength=n) == 0, level, 0.0)
-    operators = Operators(tuple(f"op{i}" for i in range(n)), ipt=ipt, payload=payload, rate=rate)
-    joined = Streams(operators, source, target, selectivity=tuples / level[source])
-    return StreamGraph(name, operators, joined, attributes)
 
 
 def cluster_of(devices: int, rng: np.random.Generator, *, spread: float) -> Cluster:
@@ -121,10 +90,10 @@ def problems(count: int, seed: int, own: float) -> Iterator[Problem]:
         n, streams = every[family][rng.integers(len(every[family]))]
         devices = round(between(2, min(MOST_DEVICES, 2 * n), rng))
         graph = dressed(
-            f"{family}-{number}",
-            n,
             streams,
+            n,
             rng,
+            name=f"{family}-{number}",
             mips=MIPS * devices * between(0.3, 3, rng),
             links=n * between(0.03, 3, rng),
             skew=float(rng.choice([0, 0.5, 1, 1.5])),

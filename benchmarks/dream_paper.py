@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from streamsim import throughput
-from studies import DATA, markdown, test_problems, workers_options
+from studies import DATA, append_row, markdown, read_rows, test_problems, workers_options
 
 from streamplace import Cluster, Problem, StreamGraph, read_graphs, train
 from streamplace.drawing.figures import finish, line_style, panels, save
@@ -139,8 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     missing = [run for run in runs if run not in found]
     function = partial(trained, folder=given.output, limit=limit, epochs=epochs, screens=screens)
     for row in parallel_map(function, missing, given.jobs, given.on, few=1):
-        with path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(path, row)
         if screens:  # weights of all runs would take 20 GB
             shutil.rmtree(given.output / run_of(row).words)
     found = recorded(path)
@@ -176,8 +175,7 @@ def run_of(row: Mapping[str, Any]) -> Run:
 
 def recorded(path: Path) -> dict[Run, dict[str, Any]]:
     """Lines of complete runs."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return {run_of(row): row for row in rows}
+    return {run_of(row): row for row in read_rows(path)}
 
 
 def graphs_of(limit: int | None, *, screens: bool) -> tuple[list[StreamGraph], list[StreamGraph]]:

@@ -1,10 +1,19 @@
-"""Flink jobs that benchmarks run: their main classes, and what their sources offer."""
+"""Flink jobs of benchmarks: main classes, offers of sources, their jar, and how they start."""
 
 import json
-from collections.abc import Mapping
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+from flink_jars import build_jar
+
+from streamplace.flink.local.dist import Flink
+from streamplace.flink.rest.client import Rest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = (ROOT / "examples/flink", ROOT / "datasets/applications/jobs", ROOT / "benchmarks/jobs")
@@ -50,6 +59,43 @@ class FlinkJob:
             for row in self.operators
         ]
         return [json.dumps({"operators": rows, "streams": self.streams})]
+
+
+def jobs_jar(flink: Flink, jar: Path, *others: Path) -> Path:
+    """Build all jobs, and other Java files, into a jar; returns it."""
+    java = [file for folder in SOURCES for file in folder.glob("*.java")]
+    build_jar(flink, sorted([*java, *others]), jar)
+    return jar
+
+
+def submit(
+    rest: Rest,
+    jar: str,
+    entry: str,
+    arguments: Sequence[str],
+    parallelism: int,
+    settings: Mapping[str, Any] | None = None,
+) -> str:
+    """Submit a job of an uploaded jar, with a default parallelism; returns its id."""
+    request: dict[str, Any] = {"entryClass": entry, "programArgsList": [*arguments]}
+    request |= {"parallelism": parallelism}
+    request |= {"flinkConfiguration": dict(settings)} if settings else {}
+    return str(rest.post(f"/jars/{quote(jar, safe='')}/run", request)["jobid"])
+
+
+def command(*words: object) -> list[str]:
+    """Words of a command of streamplace, as a user types it."""
+    return [sys.executable, "-m", "streamplace", *map(str, words)]
+
+
+def streamplace(
+    *words: object, timeout: float | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of streamplace as a user does, with variables of the environment."""
+    environment = {**os.environ, **variables}
+    return subprocess.run(
+        command(*words), capture_output=True, text=True, timeout=timeout, env=environment
+    )
 
 
 HEAVY = FlinkJob(

@@ -5,7 +5,6 @@ training; what is trained in ``out/`` already is taken from there). Writes ``gip
 ``giph.md``, and prints the tables.
 """
 
-import argparse
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies import Mapped, markdown, workers_of, workers_options
+from studies import Mapped, markdown, output_options, workers_of
 
 from streamplace import Problem, train
 from streamplace.families.registry import FAMILIES
@@ -220,10 +219,7 @@ def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
-    parser.add_argument("--problems", type=int, default=60, help="to test with, of each study")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
-    workers_options(parser)
-    given = parser.parse_args()
+    given = output_options(
+        __doc__, problems=(60, "to test with, of each study"), epochs=(EPOCHS, "of every training")
+    ).parse_args()
     main(given.output, given.problems, given.epochs, workers_of(given))

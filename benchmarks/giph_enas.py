@@ -5,12 +5,11 @@ there). Language models of ENAS cells in 40 groups on one network of eight devic
 train with. Prints mean SLRs over the steps of a walk, and writes them as ``giph-enas.md``.
 """
 
-import argparse
 from functools import partial
 from pathlib import Path
 
 from giph import EPOCHS, all_of, searched, table_of_search, weights_of
-from studies import Mapped, markdown, workers_of, workers_options
+from studies import Mapped, markdown, output_options, workers_of
 
 from streamplace import Problem
 from streamplace.families.registry import FAMILIES
@@ -40,11 +39,10 @@ def main(folder: Path, count: int, learned: int, epochs: int, by: Mapped) -> Non
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
-    parser.add_argument("--problems", type=int, default=150, help="to test with")
-    parser.add_argument("--learned", type=int, default=150, help="to train with")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
-    workers_options(parser)
-    options = parser.parse_args()
+    options = output_options(
+        __doc__,
+        problems=(150, "to test with"),
+        learned=(150, "to train with"),
+        epochs=(EPOCHS, "of every training"),
+    ).parse_args()
     main(options.output, options.problems, options.learned, options.epochs, workers_of(options))

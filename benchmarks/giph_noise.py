@@ -8,7 +8,6 @@ and is drawn anew for every measurement (appendix B.5). Prints the table and wri
 ``giph-noise.md``.
 """
 
-import argparse
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from giph import BY_NAME, EPOCHS, LEARNED, problems_of, trained, weights_of
 from streamsim.passes import GIPH, makespans
-from studies import Mapped, markdown, workers_of, workers_options
+from studies import Mapped, markdown, output_options, workers_of
 
 from streamplace import Problem
 from streamplace.model.arrays import Floats, Ints
@@ -133,11 +132,10 @@ def main(folder: Path, count: int, epochs: int, learned: int, by: Mapped) -> Non
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
-    parser.add_argument("--problems", type=int, default=60, help="to test with")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
-    parser.add_argument("--learned", type=int, default=LEARNED, help="to train with")
-    workers_options(parser)
-    given = parser.parse_args()
+    given = output_options(
+        __doc__,
+        problems=(60, "to test with"),
+        epochs=(EPOCHS, "of every training"),
+        learned=(LEARNED, "to train with"),
+    ).parse_args()
     main(given.output, given.problems, given.epochs, given.learned, workers_of(given))

@@ -12,10 +12,7 @@ what against_flink.py needs.
 """
 
 import json
-import os
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -26,9 +23,9 @@ from typing import Any
 import click
 from against_cells import KAFKA, KINDS, Cell
 from against_runs import INPUTS, Session, session
-from flink_jobs import ROOT
+from flink_jobs import ROOT, streamplace
 from kafka import kafka_flink, kafka_jobs
-from measured_rows import append_row, read_rows
+from studies import append_row, read_rows, table
 
 from streamplace.errors import StreamplaceError
 from streamplace.flink.local.dist import find_flink
@@ -119,13 +116,9 @@ def planned(made: Session) -> Row:
     with running(made, RATE):
         time.sleep(WARM_UP)
         for times in TIMES:
-            words = ["--rest", made.cluster.url, "--rate", f"{times}x", "--offers", str(offers)]
-            done = subprocess.run(
-                [sys.executable, "-m", "streamplace", "flink", "advise", "--json", *words],
-                capture_output=True,
-                text=True,
-                env={**os.environ, "XDG_STATE_HOME": str(made.folder)},
-            )
+            words = ["--rest", made.cluster.url, "--rate", f"{times}x", "--offers", offers]
+            store = str(made.folder)
+            done = streamplace("flink", "advise", "--json", *words, XDG_STATE_HOME=store)
             plan = json.loads(done.stdout)["plan"] if done.returncode == 0 else {}
             asked[str(times)] = {"plan": plan, "told": done.stderr}
     return {"asked": asked}
@@ -148,15 +141,15 @@ def sustained(made: Session, number: int) -> Iterator[Row]:
 
 def as_table(rows: list[Row]) -> str:
     """TaskManagers that are planned and that are enough, as Markdown."""
-    text = "| job | rate of each topic | planned | enough |\n|---|---:|---:|---:|\n"
+    lines = []
     for job in KAFKA:
         own = [row for row in rows if row["job"] == job]
         plans = next((row["asked"] for row in own if "asked" in row), {})
         for times in TIMES:
             machines = plans.get(str(times), {}).get("plan", {}).get("machines", {})
             plan, least = sum(machines.values()) or "none", enough(own, times) or f"> {MOST}"
-            text += f"| {job} | {times * RATE:,} | {plan} | {least} |\n"
-    return text
+            lines.append((job, f"{times * RATE:,}", plan, least))
+    return table(("job", "rate of each topic", "planned", "enough"), lines)
 
 
 if __name__ == "__main__":

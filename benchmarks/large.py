@@ -20,22 +20,20 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from studies import Rows, dressed
 
 from streamplace.families.random_dag import RandomDag, random_dag
-from streamplace.model import Cluster, Device, Operators, Placement, Problem, StreamGraph, Streams
+from streamplace.model import Cluster, Device, Placement, Problem
 from streamplace.model.coarsening import finest_level
 from streamplace.model.least_peak import least_peak
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import partition_graph, stopwatch
 from streamplace.placers.registry import PLACERS, Budget
 
-Rows = NDArray[np.int64]
 DEVICES = 16
 MIPS = 2500.0
 SPEEDS = (1250.0, 2500.0, 5000.0)
 SLOWEST_LINK, FASTEST_LINK = 0.25e9, 4e9
-RATE = 1e4
 EXPONENT = 2.3
 """Of the power law of degrees."""
 
@@ -119,7 +117,10 @@ def problem_of(shape: str, devices: str, character: str, operators: int) -> Prob
     need = CHARACTERS[character]
     mips = need.cluster * float(sum(device.mips for device in cluster.devices))
     if shape != LAYERED:
-        return Problem(_graph(shape, need, mips, operators), cluster)
+        rng = np.random.default_rng(0)
+        streams = SHAPES[shape](operators, rng)
+        facts = {"mips": mips, "links": need.links, "skew": need.skew}
+        return Problem(dressed(streams, operators, rng, name=shape, **facts), cluster)
     parameters = RandomDag(
         operators=operators,
         streams=2 * operators,
@@ -138,26 +139,6 @@ def cluster_of(devices: str) -> Cluster:
     links = np.exp(rng.uniform(np.log(SLOWEST_LINK), np.log(FASTEST_LINK), (DEVICES, DEVICES)))
     mips = [SPEEDS[d % len(SPEEDS)] for d in range(DEVICES)]
     return Cluster.of([Device(f"d{d}", mips=m) for d, m in enumerate(mips)], bandwidth=links)
-
-
-def _graph(shape: str, need: Character, mips: float, n: int) -> StreamGraph:
-    rng = np.random.default_rng(0)
-    source, target = SHAPES[shape](n, rng)
-    level = RATE * (1 + rng.random(n))
-    tuples = level[target] / np.bincount(target, minlength=n)[target]
-    ipt, payload = _sizes(n, need.skew, rng), _sizes(n, need.skew, rng)
-    ipt *= mips * 1e6 / (level * ipt).sum()
-    payload *= need.links * 1e9 / 8 / (tuples * payload[source]).sum()
-    rate = np.where(np.bincount(target, minlength=n) == 0, level, 0.0)
-    names = tuple(f"op{i}" for i in range(n))
-    operators = Operators(names, ipt=ipt, payload=payload, rate=rate)
-    streams = Streams(operators, source, target, selectivity=tuples / level[source])
-    return StreamGraph(shape, operators, streams)
-
-
-def _sizes(n: int, skew: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Relative sizes as in the family random-dag: uniform, or lognormal."""
-    return 1 - rng.random(n) if skew == 0 else np.exp(skew * rng.standard_normal(n))
 
 
 THROUGHPUT = OBJECTIVES["throughput"]

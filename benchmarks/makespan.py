@@ -9,6 +9,7 @@ with --few instead what is reached with few evaluations, the same on every machi
 import argparse
 
 import numpy as np
+from studies import table
 
 from streamplace.families.registry import FAMILIES
 from streamplace.model.problem import Problem
@@ -57,14 +58,13 @@ def few(problems: list[Problem]) -> None:
     search = named_placer("anneal"), Budget(None, BEST)
     known = [search[0].place(problem, judge, budget=search[1]).value for problem in problems]
     best = np.min([known, *reached.values()], axis=0)
-    print("| placer | evaluations | mean | median | worst | HEFT's answer |")
-    print("|---|---|---|---|---|---|")
-    for (name, count), values in reached.items():
+    lines = []
+    for key, values in reached.items():
         ratio, same = values / best, values >= reached["heft", 10] * (1 - 1e-9)
-        print(
-            f"| {name} | {count} | {ratio.mean():.4f} | {np.median(ratio):.4f} "
-            f"| {ratio.max():.3f} | {same.mean():.0%} |"
-        )
+        means = f"{ratio.mean():.4f}", f"{np.median(ratio):.4f}", f"{ratio.max():.3f}"
+        lines.append((*key, *means, f"{same.mean():.0%}"))
+    heads = ("placer", "evaluations", "mean", "median", "worst", "HEFT's answer")
+    print(table(heads, lines, texts=6), end="")
 
 
 def main() -> None:
@@ -88,15 +88,14 @@ def main() -> None:
         rows[f"{name} in {1000 * seconds:g} ms"] = values, float(np.mean(values <= bounds * PROVEN))
     heft = rows["heft in 1000 ms"][0]
     best = np.min([values for values, _ in rows.values()], axis=0)
-    print("| placer | to HEFT, mean | to the best known, mean | worst | within 1 % | proven |")
-    print("|---|---|---|---|---|---|")
+    lines = []
     for name, (values, proven) in rows.items():
         ratio = values / best
-        print(
-            f"| {name.removesuffix(' in 1000 ms') if 'anneal' not in name else name} "
-            f"| {(values / heft).mean():.4f} | {ratio.mean():.4f} | {ratio.max():.3f} "
-            f"| {(ratio <= 1.01).mean():.0%} | {proven:.0%} |"
-        )
+        title = name.removesuffix(" in 1000 ms") if "anneal" not in name else name
+        means = f"{(values / heft).mean():.4f}", f"{ratio.mean():.4f}", f"{ratio.max():.3f}"
+        lines.append((title, *means, f"{(ratio <= 1.01).mean():.0%}", f"{proven:.0%}"))
+    heads = ("placer", "to HEFT, mean", "to the best known, mean", "worst", "within 1 %", "proven")
+    print(table(heads, lines, texts=6), end="")
 
 
 if __name__ == "__main__":

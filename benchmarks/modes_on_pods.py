@@ -14,32 +14,25 @@ was the fastest of one start each, for all such starts, and of the mode that is 
 fastest from one start. Without Kubernetes, only the table is printed.
 """
 
-import json
 import os
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import geometric_mean, mean, median
 from typing import Any
 
 import numpy as np
-from flink_clusters import awaited
-from flink_jars import build_jar
-from flink_jobs import JOBS, ROOT, SOURCES
-from operator_stand_in import StandIn, reconciled, specification
-from plans_on_pods import CONFIG_MAP, rest, runs_since
-from pods import NAMESPACE, VARIABLE, PodCluster, kubernetes
+from flink_jobs import JOBS, ROOT
+from operator_stand_in import StandIn
+from pod_runs import OPERATOR, Rows, completed, deployed, rest, restarted
+from pods import VARIABLE, PodCluster
+from studies import read_rows
 
 from streamplace.flink.decide.candidates import Question, candidates
 from streamplace.flink.decide.slot_assignment import MODE_SETTING, MODES
 from streamplace.flink.engine import FlinkEngine
-from streamplace.flink.local.dist import find_flink
-from streamplace.flink.operator.mounting import reporter_files, reporter_patch
-from streamplace.flink.operator.patching import merged
-from streamplace.flink.operator.resource import FlinkResource
 from streamplace.flink.rest.plan import layout_of
 from streamplace.flink.watch.pods import numbered
 
@@ -56,21 +49,9 @@ Row = Mapping[str, Any]
 
 def main(jobs: Sequence[str], path: Path = FILE) -> None:
     """Measure the starts that are missing, and print the table of all."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    missing = {job: unmeasured(rows, job) for job in jobs}
-    if VARIABLE in os.environ and any(missing.values()):
-        with tempfile.TemporaryDirectory() as name:
-            flink = find_flink(None)
-            with kubernetes(flink, Path(name)) as pods:
-                java = [file for source in SOURCES for file in source.glob("*.java")]
-                build_jar(flink, sorted(java), pods.home / "usrlib" / "jobs.jar")
-                os.environ["KUBECONFIG"] = str(pods.work / "kubeconfig")
-                for job, modes in missing.items():
-                    for row in started(pods, job, modes) if modes else ():
-                        rows.append(row)
-                        with path.open("a") as file:
-                            file.write(json.dumps(row) + "\n")
-    print(as_table(rows))
+    rows, measures = read_rows(path), VARIABLE in os.environ
+    missing = {job: unmeasured(rows, job) for job in jobs if measures}
+    print(as_table(completed(path, missing, started)))
 
 
 def unmeasured(rows: Sequence[Row], job: str) -> list[str]:
@@ -80,36 +61,19 @@ def unmeasured(rows: Sequence[Row], job: str) -> list[str]:
     return [str(mode) for mode in np.random.default_rng(len(job)).permutation(modes)]
 
 
-def started(pods: PodCluster, job: str, modes: Sequence[str]) -> Iterator[dict[str, Any]]:
+def started(pods: PodCluster, job: str, modes: Sequence[str]) -> Rows:
     """Start a job in one mode after another; yield what was measured."""
-    own = JOBS[job]
-    spec = specification(**{"taskmanager.numberOfTaskSlots": "2"})
-    spec["job"] |= {
-        "jarURI": "local:///opt/flink/usrlib/jobs.jar",
-        "entryClass": own.entry,
-        "args": own.arguments(parallelism=PARALLELISM[job]),
-        "parallelism": 4,
-        "upgradeMode": "stateless",
-    }
-    spec["jobManager"]["resource"]["cpu"] = 0.5
-    spec["taskManager"]["resource"]["cpu"] = CORES
-    document = {"metadata": {"name": "job", "namespace": NAMESPACE}, "spec": spec}
-    resource = FlinkResource("FlinkDeployment", NAMESPACE, "job", document, document)
-    config_map = pods.work / CONFIG_MAP
-    config_map.write_text(reporter_files(resource)[CONFIG_MAP])
-    pods.kubectl("apply", "--filename", str(config_map))
-    with reconciled(pods, "job", merged(spec, reporter_patch(resource)), runs=True) as operator:
+    entry, arguments = JOBS[job].entry, JOBS[job].arguments(parallelism=PARALLELISM[job])
+    sizes = {"cores": CORES, "slots": 2, "manager_cores": 0.5}
+    with deployed(pods, entry, arguments, 4, **sizes) as operator:
         for number, mode in enumerate(modes):
             yield {"job": job, "mode": mode, **of_start(operator, mode, number)}
 
 
 def of_start(operator: StandIn, mode: str, number: int) -> dict[str, Any]:
     """Start the job in a mode; return its rate, its layout, and what is predicted from there."""
-    began = time.time()
-    operator.patch({"flinkConfiguration": {MODE_SETTING: mode}, "restartNonce": number + 1})
-    awaited(lambda: runs_since(began), 240.0)
-    seconds = time.time() - began
-    operator.await_stable()
+    patch = {"flinkConfiguration": {MODE_SETTING: mode}, "restartNonce": number + 1}
+    seconds = restarted(operator, patch)
     time.sleep(WARM_UP)
     print("measuring", mode, file=sys.stderr, flush=True)
     engine = FlinkEngine(rest())
@@ -121,10 +85,10 @@ def of_start(operator: StandIn, mode: str, number: int) -> dict[str, Any]:
     return {
         "rate": measured.flow.rate,
         "is_limited": measured.flow.is_limited,
-        "seconds": round(seconds, 1),
+        "seconds": seconds,
         "layout": dict(numbered(layout)),
         "predicted": {c.mode: [*c.shown] for c in candidates(question) if c.mode},
-        "operator": "real" if os.environ.get("STREAMPLACE_OPERATOR") else "stand-in",
+        "operator": OPERATOR,
     }
 
 

@@ -9,7 +9,6 @@ graphs.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections import defaultdict
@@ -22,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from dream_graphs import MIPS, Rows, between, cluster_of, dressed
+from dream_graphs import MIPS, between, cluster_of
 from streamsim._core import PilotState
-from studies import markdown
+from studies import Rows, append_row, dressed, markdown, read_rows
 
 from streamplace.drawing.figures import PALETTE, add_title, new_figure, save
 from streamplace.errors import StreamplaceError
@@ -138,14 +137,13 @@ def outside(
 ) -> Problem:
     """Return a problem of one of the families made here."""
     graph = dressed(
-        name,
-        n,
         FAMILIES[family](n, rng),
+        n,
         rng,
+        name=name,
         mips=MIPS * devices * between(0.5, 2, rng),
         links=n * between(0.03, 0.6, rng),
         skew=float(rng.choice([0, 1])),
-        attributes={},
     )
     return Problem(graph, cluster_of(devices, rng, spread=spread))
 
@@ -277,7 +275,7 @@ def main() -> None:
 
 def completed(path: Path, every: list[Case]) -> list[dict[str, Any]]:
     """Rows of a file, to which those that it lacks are added."""
-    rows = [json.loads(line) for line in path.open()] if path.exists() else []
+    rows = read_rows(path)
     for place in PLACED.values():  # which compiles, and reads weights
         with suppress(StreamplaceError):
             place(every[0].problem)
@@ -305,8 +303,7 @@ def completed(path: Path, every: list[Case]) -> list[dict[str, Any]]:
                 row |= {"refusal": str(error)}
             rows.append(row)
             there[case.group, graph, name] = row.get("ms", 0.0)
-            with path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            append_row(path, row)
         print(case.group, graph, file=sys.stderr)
     return rows
 

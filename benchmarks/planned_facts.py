@@ -1,4 +1,4 @@
-"""Facts of a job that was profiled on limited TaskManagers, and what they predict.
+"""Facts of a profiled job, what they predict, and its plans for limited TaskManagers.
 
 Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out``).
 """
@@ -10,17 +10,15 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
+from calibration import assignment_of, limited_devices
 
-from streamplace import Cluster, StreamGraph
+from streamplace import Cluster, StreamGraph, place, plan
+from streamplace.errors import ProblemError
 from streamplace.flink.advise.fixed_parallelism import with_loose_streams
-from streamplace.flink.cpu.limits import CpuShare
-from streamplace.flink.measure.cluster import FRAMING, slowness
 from streamplace.flink.measure.sampling import Activity
 from streamplace.flink.measure.streams import SendingCost
-from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
 from streamplace.model.buffers import is_of_messages
-from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.placement import Placement
@@ -28,6 +26,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.subtasks import with_parallelism
 from streamplace.model.units import LARGEST
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.result import PlanResult
 
 MIPS = 1000.0
 """Speed of a whole core, a unit of account."""
@@ -76,7 +75,7 @@ class JobFacts:
     @classmethod
     def of(cls, row: Row) -> "JobFacts":
         """Facts from a line of the file; every operator gets the key groups of the runs."""
-        graph = graph_from_dict(row["graph"])
+        graph = graph_from_dict(row["graph"] | {"streams": joined(row["graph"]["streams"])})
         messages = {key: value for key, value in graph.attributes.items() if is_of_messages(key)}
         graph = replace(graph, name=row["job"], attributes={PROFILE_WINDOWS: 1, **messages})
         groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
@@ -139,19 +138,7 @@ class JobFacts:
 
     def cluster(self, cores: Mapping[str, float]) -> Cluster:
         """Limited devices, as ``streamplace flink cluster`` writes them."""
-        slow = self.sending.slower(slowness(map(CpuShare, cores.values())))
-        card = {"egress": BANDWIDTH, "ingress": BANDWIDTH, "reserved": self.java * MIPS}
-        devices = [{"name": name, "mips": c * MIPS, **card} for name, c in cores.items()]
-        return cluster_from_tables(
-            {
-                "bandwidth": LARGEST,
-                "framing": FRAMING,
-                "headroom": FLINK_HEADROOM,
-                "overhead": slow.per_tuple,
-                "overhead_per_byte": slow.per_byte,
-                "devices": devices,
-            }
-        )
+        return limited_devices(cores, MIPS, self.java, self.sending, BANDWIDTH, LARGEST)
 
     def catalogue(self) -> Catalogue:
         """Both types of machines, without what is left for bursts; Java's CPU is reserved."""
@@ -190,6 +177,15 @@ class JobFacts:
         return sustained
 
 
+def joined(streams: Sequence[Row]) -> list[dict[str, Any]]:
+    """Streams, of which those between the same operators are one with their selectivity in all."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in streams:
+        one = found.setdefault((row["from"], row["to"]), {**row, "selectivity": 0.0})
+        one["selectivity"] += row.get("selectivity", 1.0)
+    return list(found.values())
+
+
 def key_groups(job: str) -> int:
     """Key groups of a job's operators."""
     return FEWER_GROUPS.get(job, KEY_GROUPS)
@@ -210,13 +206,8 @@ def _deployed(
     """Subtasks of a graph, and their placement on the devices of the vectors."""
     numbers = np.array([len(vectors[name]) for name in graph.operators.name], np.int32)
     split = expand(with_parallelism(graph, numbers))
-    assignment = {
-        subtask: device
-        for name, vector in vectors.items()
-        for subtask, device in zip(split.subtasks(name), vector, strict=True)
-    }
-    names = split.graph.operators.name
-    return split, Placement.of(names, cluster.devices.name, assignment)
+    names, devices = split.graph.operators.name, cluster.devices.name
+    return split, Placement.of(names, devices, assignment_of(split, vectors))
 
 
 def rates_of(activity: Mapping[str, Activity]) -> Rates:
@@ -253,3 +244,197 @@ def rates_together(activity: Mapping[str, Activity]) -> Rates:
         }
         for name in readings
     }
+
+
+DEVICES = tuple(f"tm-{i}" for i in range(8))
+EIGHTH = 0.12
+"""Cores of a TaskManager where there are eight."""
+LEVELS = (0.25, 0.35, 0.45, 0.55)
+"""Rates of a job, by the cores that its operators need in all."""
+WHICH, SEED = ("plan", "less"), 20_280
+PLACEMENTS = 3
+"""Placements of each job on eight TaskManagers."""
+RUN_SECONDS, WARM_SECONDS, JOB_SECONDS = 33.0, 40.0, 90.0
+"""Approximate duration of a run, of warming up a job, and of profiling it and making its plans."""
+OFFERED = 1.1
+"""What is offered on eight TaskManagers, as a multiple of what is predicted."""
+CARRIED = 0.98
+"""Share of what is offered, or sent to an operator, that must be received."""
+SEARCH_SECONDS = 4.0
+CONFIDENCE = 0.9
+NOISE, LEAST_RATIO = 0.03, 0.5
+"""Share by which runs of one placement differ, and the least that a correction believes."""
+
+
+def key_of(row: Row) -> tuple[Any, ...]:
+    """Key of a line: what it measures."""
+    return tuple(row.get(k) for k in ("kind", "job", "level", "which", "repeat", "placement"))
+
+
+def in_random_order(job: str, repeat: int) -> list[tuple[float, str]]:
+    """Runs of a job in a repeat, all rates mixed."""
+    runs = [(level, which) for level in LEVELS for which in WHICH]
+    order = np.random.default_rng([SEED, repeat, *map(ord, job)]).permutation(len(runs))
+    return [runs[i] for i in order]
+
+
+def seconds_left(done: set[tuple[Any, ...]], jobs: Sequence[str], repeats: int) -> float:
+    """How long what is missing will take; corrections are not known beforehand."""
+    seconds = WARM_SECONDS * len(jobs)
+    for job in jobs:
+        profile_key = key_of({"kind": "profile", "job": job})
+        seconds += JOB_SECONDS * (profile_key not in done)
+        eight = ({"kind": "eight", "job": job, "placement": n} for n in range(PLACEMENTS))
+        seconds += RUN_SECONDS * sum(key_of(row) not in done for row in eight)
+        for repeat in range(repeats):
+            for level, which in in_random_order(job, repeat):
+                row = {"kind": "run", "job": job, "level": level, "which": which, "repeat": repeat}
+                seconds += RUN_SECONDS * (key_of(row) not in done)
+    return seconds
+
+
+def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
+    """Plan for a rate, and the best placement without its cheapest machine, as a line.
+
+    The plan holds with `CONFIDENCE` by the recorded runs of other jobs. It has no headroom beside
+    that: what is measured is whether it carries the rate, not how soon it catches up after a
+    restart.
+    """
+    always = float(facts.graph.operators.constant.sum()) / MIPS
+    if always >= level:
+        raise SystemExit(f"{facts.graph.name} uses {always:.2f} cores at any rate; raise LEVELS")
+    rate, catalogue = (level - always) / facts.cost, facts.catalogue()
+    result = plan(
+        facts.graph,
+        rate=rate,
+        offers=catalogue,
+        keep_parallelism=facts.fixed,
+        confidence=CONFIDENCE,
+        budget=SEARCH_SECONDS,
+    )
+    assert result.errors is not None
+    return {
+        "level": level,
+        "rate": rate,
+        **_bought(result),
+        "errors": result.errors.to_json(),
+        "less": _deployment(*_without_cheapest(facts, result, catalogue)),
+        "less_cost": result.cost - min(PRICES[name] for name in result.machines),
+    }
+
+
+def corrected_pair(
+    facts: JobFacts, pair: Row, measured: float, max_rates: Mapping[str, float]
+) -> dict[str, Any]:
+    """Plan after a run that did not carry its rate, with costs re-scaled by what it sustained.
+
+    The largest rates of subtasks are those that a profile of this run found; what they explain does
+    not make costs higher.
+
+    The reserve for what the profile did not know is not charged again, only the noise of runs:
+    otherwise the correction would overshoot by that reserve.
+    """
+    facts = facts.limited(max_rates)
+    predicted = min(pair["plan"]["predicted"], facts.capacity(pair["plan"]))
+    short = min(1.0, max(LEAST_RATIO, measured / predicted))
+    result = plan(
+        facts.dearer((1 + NOISE) / short).graph,
+        rate=pair["rate"],
+        offers=facts.catalogue(),
+        keep_parallelism=facts.fixed,
+        confidence=0,
+        budget=SEARCH_SECONDS,
+    )
+    return {"level": pair["level"], "ratio": short, **_bought(result)}
+
+
+def _bought(result: PlanResult) -> dict[str, Any]:
+    split = expand(result.graph)
+    whole = capacity(split, result.cluster, result.placement), split, result.placement
+    return {
+        "machines": dict(result.machines),
+        "cost": result.cost,
+        "bound": float(result.bound),
+        "plan": _deployment(*whole),
+    }
+
+
+def _without_cheapest(
+    facts: JobFacts, result: PlanResult, catalogue: Catalogue
+) -> tuple[float, Expansion, Placement]:
+    """Best placement that is found without the cheapest machine: by `plan` and by `place`."""
+    names = result.cluster.devices.name
+    cheapest = min(result.machines, key=lambda name: PRICES[name])
+    gone = max(i for i, name in enumerate(names) if type_of(name) == cheapest)
+    counts = {name: n - (name == cheapest) for name, n in result.machines.items()}
+    split = expand(result.graph)
+    left = replace_devices(result.cluster, [i for i in range(len(names)) if i != gone])
+    found = place(
+        Problem(split.graph.at_rate(10 * result.rate), left), seed=0, budget=SEARCH_SECONDS
+    )
+    best = capacity(split, left, found.placement), split, found.placement
+    offers = tuple(
+        replace(offer, at_most=counts[offer.name])
+        for offer in catalogue.offers
+        if counts.get(offer.name)
+    )
+    try:
+        fewer = plan(
+            facts.graph,
+            rate="max",
+            offers=replace(catalogue, offers=offers),
+            keep_parallelism=facts.fixed,
+            budget=SEARCH_SECONDS,
+        )
+    except ProblemError:
+        return best
+    other = expand(fewer.graph)
+    carried = capacity(other, fewer.cluster, fewer.placement)
+    return max(best, (carried, other, fewer.placement), key=lambda one: one[0])
+
+
+def replace_devices(cluster: Cluster, rows: Sequence[int]) -> Cluster:
+    """Cluster of some of its devices."""
+    devices = [cluster.devices[cluster.devices.name[i]] for i in rows]
+    return Cluster.of(
+        devices,
+        bandwidth=LARGEST,
+        overhead=cluster.overhead_s,
+        overhead_per_byte=cluster.overhead_s_per_byte,
+    )
+
+
+def type_of(machine: str) -> str:
+    """Type of a planned machine.
+
+    >>> type_of("small-0"), type_of("small")
+    ('small', 'small')
+    """
+    return machine if machine in CORES else machine.rpartition("-")[0]
+
+
+def _deployment(carried: float, split: Expansion, placement: Placement) -> dict[str, Any]:
+    """Which TaskManager has how many cores, and which subtasks are where."""
+    machines = sorted(placement.devices, key=lambda name: -CORES[type_of(name)])
+    task_manager = dict(zip(machines, DEVICES, strict=False))
+    vectors = {
+        name: [task_manager[m] for m, count in sorted(where.items()) for _ in range(count)]
+        for name, where in split.fold_names(placement).items()
+    }
+    cores = {task_manager[name]: CORES[type_of(name)] for name in machines}
+    return {"predicted": carried, "cores": cores, "vectors": vectors}
+
+
+def scattered(facts: JobFacts, rng: np.random.Generator) -> dict[str, Any]:
+    """A random placement on eight TaskManagers, each with some subtasks, and its prediction."""
+    operators = facts.graph.operators
+    names, p = operators.name, 2 if len(operators) > 6 else 3
+    kept = dict(zip(names, operators.parallelism.tolist(), strict=True))
+    subtasks = {v: kept[v] if v in facts.fixed else p for v in names}
+    while True:
+        vectors = {v: sorted(map(str, rng.choice(DEVICES, n))) for v, n in subtasks.items()}
+        used = [device for vector in vectors.values() for device in vector]
+        if len(set(used)) == len(DEVICES):
+            break
+    where = {"cores": dict.fromkeys(DEVICES, EIGHTH), "vectors": vectors}
+    return {"predicted": facts.capacity(where), **where}

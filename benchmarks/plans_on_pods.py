@@ -14,32 +14,23 @@ from nothing, as generators keep their splits.
 """
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from flink_clusters import awaited
-from flink_jars import build_jar
-from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
-from operator_stand_in import StandIn, reconciled, specification
-from pods import NAMESPACE, PodCluster, kubernetes
+from flink_jobs import JOBS, ROOT, UNSEEN, streamplace
+from operator_stand_in import StandIn
+from pod_runs import ADDRESS, OPERATOR, Rows, completed, deployed, rest, restarted
+from pods import PodCluster
+from studies import read_rows
 
 from streamplace.control.policies.autoscaler import CATCH_UP, RESTART, TARGET
-from streamplace.flink.local.dist import find_flink
 from streamplace.flink.measure.profile import JobProfile
 from streamplace.flink.measure.steadiness import steady_profile
-from streamplace.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
-from streamplace.flink.operator.patching import merged
-from streamplace.flink.operator.resource import FlinkResource, rest_of
-from streamplace.flink.rest.client import RUNNING, FlinkError, Rest
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
 BASE = {"word-count": 8_000, "click-analytics": 7_000, "riot-stats": 500, "yahoo-streaming": 13_000}
@@ -54,53 +45,22 @@ COLUMNS = {
     "autoscaler": "autoscaler",
     "now": "as it is",
 }
-ADDRESS = f"kubernetes:{NAMESPACE}/job"
 
 
 def main(jobs: Sequence[str], path: Path = FILE) -> None:
     """Measure what is missing of some jobs, and print the table of all."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    known = {(row["job"], row["times"]) for row in rows}
+    known = {(row["job"], row["times"]) for row in read_rows(path)}
     missing = {job: [n for n in TIMES if (job, n) not in known] for job in jobs}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if any(missing.values()):
-            flink = find_flink(None)
-            with kubernetes(flink, folder) as pods:
-                java = [file for source in SOURCES for file in source.glob("*.java")]
-                build_jar(flink, sorted(java), pods.home / "usrlib" / "jobs.jar")
-                os.environ["KUBECONFIG"] = str(pods.work / "kubeconfig")
-                for job, times in missing.items():
-                    for row in measured(pods, job, times, folder) if times else ():
-                        rows.append(row)
-                        with path.open("a") as file:
-                            file.write(json.dumps(row) + "\n")
-    print(as_table(rows))
+    print(as_table(completed(path, missing, measured)))
 
 
-def measured(
-    pods: PodCluster, job: str, times: Sequence[int], folder: Path
-) -> Iterator[dict[str, Any]]:
+def measured(pods: PodCluster, job: str, times: Sequence[int]) -> Rows:
     """Rows of a job: one for each multiple of its base rate."""
-    entry = (JOBS | UNSEEN)[job].entry
-    spec = specification(**{"taskmanager.numberOfTaskSlots": "1"})
-    spec["job"] |= {
-        "jarURI": "local:///opt/flink/usrlib/jobs.jar",
-        "entryClass": entry,
-        "args": [str(BASE[job])],
-        "parallelism": 2,
-        "upgradeMode": "stateless",
-    }
-    spec["taskManager"]["resource"]["cpu"] = NOW
-    document = {"metadata": {"name": "job", "namespace": NAMESPACE}, "spec": spec}
-    resource = FlinkResource("FlinkDeployment", NAMESPACE, "job", document, document)
-    (folder / CONFIG_MAP).write_text(reporter_files(resource)[CONFIG_MAP])
-    pods.kubectl("apply", "--filename", str(folder / CONFIG_MAP))
-    spec = merged(spec, reporter_patch(resource))
-    with reconciled(pods, "job", spec, runs=True) as operator:
+    entry, base = (JOBS | UNSEEN)[job].entry, [str(BASE[job])]
+    with deployed(pods, entry, base, 2, cores=NOW, slots=1) as operator:
         profile()
         time.sleep(WARM_UP)
-        plans = {number: advised(folder, number * BASE[job]) for number in times}
+        plans = {number: advised(pods.work, number * BASE[job]) for number in times}
         before = profile()
         found: dict[Pods, dict[str, Any]] = {}
         for number, advice in plans.items():
@@ -109,7 +69,7 @@ def measured(
             (slots,) = plan["slots"]["machines"].values()
             planned = Pods(float(size.removeprefix("of ")), pods_of_plan, slots)
             now = Pods(NOW, 2, 1)
-            deployed = {
+            sizes = {
                 "plan": planned,
                 "fewer": planned._replace(number=pods_of_plan - 1),
                 "smaller": planned._replace(cores=next_smaller(planned.cores)),
@@ -118,7 +78,7 @@ def measured(
             }
             # What is held back at one rate carries no more at a higher one.
             found = {pods: row for pods, row in found.items() if row["is_limited"]}
-            for each in deployed.values():
+            for each in sizes.values():
                 if each.exists and each not in found:
                     found[each] = carried(operator, each, rate)
             yield {
@@ -128,10 +88,10 @@ def measured(
                 "bound": plan["bound"],
                 "predicted": plan["carries"],
                 "at_least": plan.get("at_least"),
-                "operator": "real" if os.environ.get("STREAMPLACE_OPERATOR") else "stand-in",
+                "operator": OPERATOR,
                 **{
                     name: {**each._asdict(), "cost": price(each), **found[each]}
-                    for name, each in deployed.items()
+                    for name, each in sizes.items()
                     if each.exists
                 },
             }
@@ -169,16 +129,10 @@ def advised(folder: Path, rate: int) -> dict[str, Any]:
     (folder / "offers.toml").write_text(f"per_core = {PER_CORE}\nper_gb = {PER_GB}\n{offers}")
     (folder / "own.toml").write_text(f"seconds = 5\npatience = {PATIENCE}\n")
     given = ("--offers", folder / "offers.toml", "--settings", folder / "own.toml", "--json")
-    command = ("flink", "advise", "--rest", ADDRESS, "--rate", str(rate), *map(str, given))
-    done = subprocess.run([sys.executable, "-m", "streamplace", *command], capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
+    done = streamplace("flink", "advise", "--rest", ADDRESS, "--rate", rate, *given)
+    assert done.returncode == 0, done.stderr
     advice: dict[str, Any] = json.loads(done.stdout)
     return advice
-
-
-def rest() -> Rest:
-    """REST interface of the job's cluster."""
-    return rest_of(*ADDRESS.removeprefix("kubernetes:").split("/"))
 
 
 def profile() -> JobProfile:
@@ -196,25 +150,9 @@ def carried(operator: StandIn, pods: Pods, rate: int) -> dict[str, Any]:
         "taskManager": {"resource": {"cpu": pods.cores}},
         "flinkConfiguration": {"taskmanager.numberOfTaskSlots": str(pods.slots)},
     }
-    began = time.time()
-    operator.patch(patch)
-    awaited(lambda: runs_since(began), 240.0)
-    seconds = time.time() - began
-    operator.await_stable()
+    seconds = restarted(operator, patch)
     flow = profile().flow
-    return {"rate": flow.rate, "is_limited": flow.is_limited, "seconds": round(seconds, 1)}
-
-
-def runs_since(moment: float) -> bool:
-    """Whether all subtasks of a job run that began after a moment."""
-    with suppress(FlinkError):
-        own = rest()
-        for job in own.live_jobs():
-            document = own.job(job)
-            states = {vertex["status"] for vertex in document["vertices"]}
-            if document["timestamps"]["CREATED"] >= 1000 * moment and states == {RUNNING}:
-                return True
-    return False
+    return {"rate": flow.rate, "is_limited": flow.is_limited, "seconds": seconds}
 
 
 def by_autoscaler(before: JobProfile, times: int) -> int:

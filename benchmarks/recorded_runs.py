@@ -24,12 +24,11 @@ from pathlib import Path
 
 import numpy as np
 from against_cells import KINDS
-from against_page import trials_of
+from against_flink import trials_of
 from calibration import judged
 from flink_jobs import ROOT, UNSEEN
-from measured_rows import read_rows
-from planned_facts import JobFacts
-from planned_runs import CARRIED, OFFERED
+from planned_facts import CARRIED, OFFERED, JobFacts
+from studies import read_rows, table
 
 from streamplace.io.ledger import MOVE, RECORDED, LedgerEntry, errors_of_runs
 from streamplace.model.prediction_intervals import USUAL_CONFIDENCE
@@ -115,7 +114,7 @@ def _line(entry: LedgerEntry) -> str:
 def summary(entries: list[LedgerEntry], confidence: float = USUAL_CONFIDENCE) -> str:
     """Errors by job, and what intervals cover where each job is judged by the others."""
     heads = ("job", "runs", "median error", "90 % within", "interval", "covered", "at least")
-    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
+    lines = []
     inside, above, widths = [], [], []
     for job in dict.fromkeys(entry.job for entry in entries):
         scores = [entry.score for entry in entries if entry.job == job]
@@ -128,8 +127,9 @@ def summary(entries: list[LedgerEntry], confidence: float = USUAL_CONFIDENCE) ->
         widths.append((known.high - known.low) / 2)
         cells = (job, len(ratios), f"{np.median(errors):.1%}", f"{np.quantile(errors, 0.9):.1%}")
         cells += (f"{known.low:.2f}–{known.high:.2f}", f"{inside[-1]:.0%}", f"{known.least:.2f}")
-        text += f"| {' | '.join(map(str, cells))} |\n"
+        lines.append(cells)
     whole = errors_of_runs(entries, confidence=confidence)
+    text = table(heads, lines)
     return (
         f"{text}\nOver jobs, intervals cover {np.mean(inside):.0%} of the runs and lower ends "
         f"{np.mean(above):.0%}; the median half-width is {np.median(widths):.0%}. For a new job, "

@@ -6,8 +6,6 @@ with 32 graphs, three numbers of devices and 10 repeats. Runs are appended to ``
 end, so that a stopped command goes on. Writes ``traversal.md``, and prints the tables.
 """
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies import Mapped, markdown, workers_of, workers_options
+from studies import Mapped, append_row, markdown, output_options, read_rows, workers_of
 
 from streamplace import Problem
 from streamplace.families.registry import FAMILIES
@@ -147,15 +145,12 @@ def main(folder: Path, families: Sequence[str], devices: int, repeats: int, by: 
     """Train what is missing, write and print the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runs.jsonl"
-    lines = file.read_text("utf-8").splitlines() if file.exists() else []
-    known = {tuple(list(row.values())[:-1]): row for row in map(json.loads, lines)}
+    known = {tuple(list(row.values())[:-1]): row for row in read_rows(file)}
     asked = list(runs(families, devices, repeats))
     missing = [run for run in asked if tuple(asdict(run).values()) not in known]
-    with file.open("a", encoding="utf-8") as out:
-        for row in by(trained, missing):
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-            known[tuple(list(row.values())[:-1])] = row
+    for row in by(trained, missing):
+        append_row(file, row)
+        known[tuple(list(row.values())[:-1])] = row
     rows = [known[tuple(asdict(run).values())] for run in asked]
     text = "\n".join(compared(rows, family, devices) for family in families)
     (folder / "traversal.md").write_text(text, "utf-8")
@@ -163,11 +158,11 @@ def main(folder: Path, families: Sequence[str], devices: int, repeats: int, by: 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser = output_options(
+        __doc__,
+        devices=(5, "equal devices of every problem"),
+        repeats=(1, "trainings of every graph and order"),
+    )
     parser.add_argument("--families", nargs="+", choices=list(GRAPHS), default=list(GRAPHS))
-    parser.add_argument("--devices", type=int, default=5, help="equal devices of every problem")
-    parser.add_argument("--repeats", type=int, default=1, help="trainings of every graph and order")
-    workers_options(parser)
     given = parser.parse_args()
     main(given.output, given.families, given.devices, given.repeats, workers_of(given))

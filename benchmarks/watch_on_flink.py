@@ -13,7 +13,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,12 +24,10 @@ from typing import Any
 from urllib.parse import quote
 
 import click
-from flink_jars import build_jar
-from flink_jobs import ROOT, SOURCES
-from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
-from measured_rows import append_row, read_rows
-from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases
-from watched_page import draw, page_text
+from flink_jobs import ROOT, command, jobs_jar, streamplace, submit
+from limited import SETTINGS, limit, measured_devices, release, wait_compiled
+from studies import append_row, read_rows
+from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases, draw, page_text
 
 from streamplace.errors import StreamplaceError
 from streamplace.flink.local.dist import Flink, find_flink
@@ -72,14 +69,18 @@ class Site:
     jar: Path
     folder: Path
 
+    @property
+    def store(self) -> dict[str, str]:
+        """Variable of the folder in which the watch keeps its decisions."""
+        return {"XDG_STATE_HOME": str(self.folder / "state")}
+
     def start(self, plan: str, beginning: float) -> tuple[str, list[str]]:
         """Start the job; return its id and its arguments."""
         file = self.folder / f"plan-{time.monotonic_ns()}.txt"
         file.write_text(plan)
         arguments = [str(file), f"{beginning * 1000:.0f}"]
         uploaded = self.cluster.rest.upload(self.jar)
-        request = {"entryClass": "Day", "programArgsList": arguments, "parallelism": PARALLELISM}
-        job = str(self.cluster.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
+        job = submit(self.cluster.rest, uploaded, "Day", arguments, PARALLELISM)
         self.cluster.rest.wait_running(job, 100)
         return job, arguments
 
@@ -191,13 +192,13 @@ def _watching(
         yield
         return
     (site.folder / "watch.toml").write_text(SETTINGS_FILE)
-    command = [sys.executable, "-m", "streamplace", "flink", "watch", *WATCH]
-    command += [str(site.folder / "watch.toml"), *options]
-    command += ["--rest", site.cluster.url, "--job", job, "--entry-class", "Day"]
-    command += ["-p", str(PARALLELISM), "--savepoints", (site.folder / "saved").as_uri()]
-    command += [str(site.jar), "--", *arguments]
+    words = ["flink", "watch", *WATCH, site.folder / "watch.toml", *options]
+    words += ["--rest", site.cluster.url, "--job", job, "--entry-class", "Day"]
+    words += ["-p", PARALLELISM, "--savepoints", (site.folder / "saved").as_uri()]
+    words += [site.jar, "--", *arguments]
+    environment = {**os.environ, **site.store}
     with (site.folder / "watch.log").open("wb") as told:
-        process = subprocess.Popen(command, stdout=told, stderr=told, env=_environment(site))
+        process = subprocess.Popen(command(*words), stdout=told, stderr=told, env=environment)
         try:
             yield
         finally:
@@ -209,14 +210,9 @@ def _watching(
                 process.wait()
 
 
-def _environment(site: Site) -> dict[str, str]:
-    return {**os.environ, "XDG_STATE_HOME": str(site.folder / "state")}
-
-
 def _history(site: Site) -> list[dict[str, Any]]:
     """Decisions of the watch."""
-    command = [sys.executable, "-m", "streamplace", "flink", "history", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment(site))
+    done = streamplace("flink", "history", "--json", **site.store)
     watches = json.loads(done.stdout or "{}").get("watches", [])
     return [decision for watch in watches for decision in watch["decisions"]]
 
@@ -269,8 +265,7 @@ def main(seconds: float, arms: str | None, page: bool, output: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     flink = find_flink(None)
     with tempfile.TemporaryDirectory() as folder:
-        jar = Path(folder) / "jobs.jar"
-        build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
+        jar = jobs_jar(flink, Path(folder) / "jobs.jar")
         rows = read_rows(file)
         capacity = next((row["capacity"] for row in rows), None)
         for number, (arm, options) in enumerate(ARMS.items()):

@@ -183,8 +183,3 @@ AS_JSON = click.option(
 def common(output: str, **facts: Any) -> Callable[[F], F]:
     """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder."""
     return lambda function: AS_JSON(writes(output, **facts)(verbose(function)))
-
-
-def with_json(function: F) -> F:
-    """``--json`` and ``-v``, of a command that only prints."""
-    return AS_JSON(verbose(function))

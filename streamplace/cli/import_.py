@@ -25,9 +25,8 @@ class ImportCommand(GroupedCommand):
 
 
 def _with_options(request: Import, values: dict[str, Any]) -> Import:
-    return request.model_copy(
-        update={"options": [name for name, is_set in values.items() if is_set]}
-    )
+    chosen = [name for name, is_set in values.items() if is_set]
+    return request.model_copy(update={"reader_options": chosen})
 
 
 command = command_of(

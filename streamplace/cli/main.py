@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pkgutil import resolve_name
 
 import click
 from click.exceptions import NoArgsIsHelpError
@@ -15,6 +16,7 @@ from streamplace import __version__
 from streamplace.cli._command import CommandGroup, refusal
 from streamplace.cli._output import print_utf_8, say
 from streamplace.cli._process import finish, open_streams
+from streamplace.cli._table import TABLE
 from streamplace.errors import StreamplaceError
 from streamplace.model.message_text import quoted
 from streamplace.progress import shows_progress
@@ -26,17 +28,22 @@ _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
 class CommandFiles(CommandGroup):
-    """A group whose commands are modules, imported when they are used.
+    """A group of the commands in `TABLE`, and of modules that are imported when they are used.
 
-    They are in this package, in `cli` of the optional rooms, and in the entry points of others.
+    Modules are in this package, in `cli` of the optional rooms, and in the entry points of others.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands."""
-        return sorted({*_modules(), *_modules_of_others()})
+        return sorted({*TABLE, *_modules(), *_modules_of_others()})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the command of a name; one that cannot be imported says why."""
+        if name in TABLE:
+            from streamplace.cli._verbs import command_of
+
+            verb, summary, example = TABLE[name]
+            return command_of(resolve_name(verb), name, summary, example)
         module = _modules().get(name)
         if module is None and name in absent():
             return refusal(name, how_to_install(name))

@@ -12,7 +12,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from math import log
 from pathlib import Path
@@ -30,9 +30,8 @@ from streamplace.model.arrays import Floats
 from streamplace.model.graph import StreamGraph
 from streamplace.placers.named import aliased_placers, named_placer
 
-TRAINED_ON, CHOSEN_BY, EXACT = "trained_on", "chosen_by", "graphs"
-"""Entries in the description of a training: sketches of its graphs, and of those of validation;
-hashes of its graphs in weights from before there were sketches."""
+TRAINED_ON, CHOSEN_BY = "trained_on", "chosen_by"
+"""Entries in the description of a training: sketches of its graphs, and of those of validation."""
 MAX_GRAPHS = 20_000
 """Graphs that are described, in about 8 bytes each; of more, those with the smallest hashes."""
 NUMBER, TOPOLOGY, COST = np.dtype(">u8"), np.dtype(">u4"), np.dtype(">i2")
@@ -114,7 +113,6 @@ class SketchedGraphs:
 
     topology: NDArray[np.uint32]  # [G], ascending
     costs: NDArray[np.int16]  # [G, 8]
-    exact: frozenset[int] = frozenset()  # hashes of further graphs, of which copies are found
 
     @classmethod
     def of(cls, graphs: Iterable[StreamGraph]) -> "SketchedGraphs":
@@ -129,16 +127,15 @@ class SketchedGraphs:
         sketch = Sketch.of(graph)
         first, end = np.searchsorted(self.topology, [sketch.topology, sketch.topology + 1])
         apart = np.abs(self.costs[first:end].astype(np.int32) - sketch.costs)
-        is_near = bool((apart <= NEAR).all(axis=1).any())
-        return is_near or (bool(self.exact) and graph_number(graph) in self.exact)
+        return bool((apart <= NEAR).all(axis=1).any())
 
     def __len__(self) -> int:
-        return len(self.topology) + len(self.exact)
+        return len(self.topology)
 
     def __or__(self, other: "SketchedGraphs") -> "SketchedGraphs":
         topology = np.concatenate([self.topology, other.topology])
         costs, order = np.concatenate([self.costs, other.costs]), np.argsort(topology)
-        return SketchedGraphs(topology[order], costs[order], self.exact | other.exact)
+        return SketchedGraphs(topology[order], costs[order])
 
     def text(self) -> str:
         """Sketches as a text, with the upper and lower bytes of each column one after the other."""
@@ -244,9 +241,6 @@ def _of_training(training: Any) -> Seen:
     trained_on, chosen_by = (
         SketchedGraphs.from_text(training.get(key, "")) for key in (TRAINED_ON, CHOSEN_BY)
     )
-    with suppress(TypeError, ValueError):
-        numbers = np.frombuffer(b64decode(training.get(EXACT, ""), validate=True), NUMBER)
-        trained_on = replace(trained_on, exact=frozenset(numbers.tolist()))
     return _both(before, Seen(trained_on, chosen_by))
 
 

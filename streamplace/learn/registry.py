@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
@@ -98,6 +99,16 @@ MODELS: Registry[LearnedModel] = Registry("streamplace.learn.models", "model", "
 def register(model: LearnedModel) -> LearnedModel:
     """Register a model under its name."""
     return MODELS.add(model.name, model, model.learner)
+
+
+def imported(function: str, *others: Any) -> Callable[..., Any]:
+    """Function ``module:name`` with further arguments at its end; imported when it is called."""
+
+    def call(*arguments: Any) -> Any:
+        return resolve_name(function)(*arguments, *others)
+
+    call.__module__, call.__qualname__ = function.split(":")
+    return call
 
 
 def configured(

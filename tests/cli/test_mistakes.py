@@ -42,6 +42,7 @@ MISTAKES = [
     ("place two.json", "two.json: .jsonl"),
     ("place graph.json --cluster graph.json", "graph.json: TOML"),
     ("place edges.json", "edges.json: streams[0].source"),
+    ("import dream graph.json --chains -o x.json", "dream --chains onnx"),
     ("export placement.json --to csv -o .", "directory"),
     ("export p.txt --to csv", "p.txt:"),
     ("simulate graph.json other.json", "other.json: 'shop' 'fork-join' 'src'"),

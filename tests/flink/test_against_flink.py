@@ -5,7 +5,6 @@ import math
 
 import against_cells
 import against_flink
-import against_page
 import pytest
 
 ARMS = ("NONE", "SLOTS", "TASKS", "SLOTS again", "flink move")
@@ -59,7 +58,7 @@ def test_a_cell_is_measured_on_one_computer(pending):
     assert pending(begun) == sorted(ARMS)
     assert pending(runs(*RATES, boot="elsewhere")) == []
     rows = [*runs(50.0, 100.0, 80.0, 100.0, 99.0), *runs(*[200.0] * 4, boot="elsewhere")]
-    assert [one.gain for one in against_page.compared(rows)] == [0.99]
+    assert [one.gain for one in against_flink.compared(rows)] == [0.99]
 
 
 def test_ratios_are_to_the_best_of_flinks_own():
@@ -70,8 +69,8 @@ def test_ratios_are_to_the_best_of_flinks_own():
         answer={"decision": {"trials": trials, "measured": 155.0}},
     )
     rows += runs(50.0, 100.0, 200.0, 100.0, 150.0, job="alarms", kind="unequal")
-    first, second = against_page.compared(rows)
+    first, second = against_flink.compared(rows)
     assert (first.gain, first.first, second.gain) == (1.5, 1.2, 0.75)
     assert first.last == pytest.approx(155 / 150)
-    text = against_page.results(rows)
+    text = against_flink.results(rows)
     assert "Losses beyond the noise: alarms on unequal (0.75)." in text

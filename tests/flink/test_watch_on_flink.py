@@ -2,7 +2,6 @@
 
 import pytest
 import watched_day
-import watched_page
 
 DAY = watched_day.Phases(watched_day.DAY, 60.0, 100.0)
 
@@ -57,5 +56,5 @@ def row():
 def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(row):
     """After a start Flink tells some of them alone, and what was read before was read."""
     row["moments"] = [[0.0, 900.0, 100.0, 2], [2.0, 300.0, 800.0, 2], [4.0, 1150.0, 50.0, 2]]
-    read = [(moment.read, moment.waits) for moment in watched_page.moments_of(row)]
+    read = [(moment.read, moment.waits) for moment in watched_day.moments_of(row)]
     assert read == [(900, 100), (900, 200), (1150, 50)]

@@ -89,7 +89,7 @@ def test_a_step_stays_on_the_device_of_the_policy(model, changes, monkeypatch):
     with ExitStack() as modes:
         modes.enter_context(FakeTensorMode())
         with gpu:
-            learner = policy.learner_of(model, task, config)
+            learner = policy.learner_of(task, config, model)
         without_generators(monkeypatch)
         mode = modes.enter_context(Elsewhere())
         assert learner.loss(np.arange(3), 0, 0)[0].device == gpu

@@ -1,24 +1,8 @@
 """Doppler: one policy for the next task, one for its device (Yao et al. 2025)."""
 
-from pathlib import Path
-
 from streamplace.learn.config import Preset
-from streamplace.learn.learner import Learner
-from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
+from streamplace.learn.registry import LearnedModel, imported, register
 from streamplace.papers.doppler import PAPER, PAPER_TRAINING, TRAINING, DopplerConfig
-
-
-def _learner(task: LearningTask, config: DopplerConfig) -> Learner:
-    from streamplace.papers.doppler.policy import DopplerLearner
-
-    return DopplerLearner(task, config)
-
-
-def _allocator(path: Path) -> Allocator:
-    from streamplace.papers.doppler.policy import trained
-
-    return trained(path)
-
 
 register(
     LearnedModel(
@@ -29,7 +13,7 @@ register(
             "fast": Preset(DopplerConfig(), TRAINING),
             "paper": Preset(DopplerConfig().model_copy(update=PAPER), PAPER_TRAINING),
         },
-        _learner,
-        _allocator,
+        imported("streamplace.papers.doppler.policy:DopplerLearner"),
+        imported("streamplace.papers.doppler.policy:trained"),
     )
 )

@@ -5,11 +5,13 @@
 the registry imports no torch.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
-from streamplace.learn.config import Config
+from streamplace.learn.config import Config, Preset
+from streamplace.learn.registry import LearnedModel, imported, register
 
 Start = Literal["random", "best"]
 Cost = Literal["multiple", "logarithm"]
@@ -37,3 +39,12 @@ class ImprovingConfig(Config):
 
 PAPER_LEARNING: dict[str, object] = {"episodes": 1, "comparison": "running-mean"}
 """Learning as in the papers: from one episode at a time."""
+
+
+def improving_model(
+    name: str, summary: str, config: type[Config], presets: Mapping[str, Preset], policy: str
+) -> LearnedModel:
+    """Register a model whose policy is a class ``module:name`` that takes the options."""
+    learner = imported("streamplace.papers.improving.reinforce:learner_of", policy)
+    improver = imported("streamplace.papers.improving.episodes:trained", name, config, policy)
+    return register(LearnedModel(name, summary, config, presets, learner, improver=improver))

@@ -4,8 +4,9 @@ Shapes: G episodes, A actions, T = G · N tasks as in `streamplace.papers.improv
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from streamplace.io.weights import check_features
-from streamplace.learn.config import C
+from streamplace.learn.config import Config
 from streamplace.learn.device import device_of
 from streamplace.learn.improver import Improver
 from streamplace.learn.learner_base import entropy_of
@@ -125,13 +126,11 @@ class ImprovingPolicy(nn.Module, ABC):
 
 
 @loaded
-def trained(
-    path: Path, model: str, config: type[C], network: Callable[[C], ImprovingPolicy]
-) -> Improver:
+def trained(path: Path, model: str, config: type[Config], network: str) -> Improver:
     """Policy of a model from a weights file."""
     weights, options, where = read_model(path, model, config)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
-        policy = network(options)
+        policy: ImprovingPolicy = resolve_name(network)(options)
     check_features(weights.document, policy.features, where)
     fill(policy, weights.tensors, where)
     return improver_of(policy)

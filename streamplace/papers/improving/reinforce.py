@@ -12,6 +12,7 @@ a factor γ^t before the gradient.
 """
 
 from collections.abc import Iterator, Sequence
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,11 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         if self.config.comparison == "earlier":
             return returns - self._past.mean_return(row, returns)
         return returns if len(returns) < 2 else more_than_others(returns)
+
+
+def learner_of(task: LearningTask, config: ImprovingConfig, policy: str) -> ImprovingLearner:
+    """Learner of a policy, a class ``module:name``."""
+    return ImprovingLearner(task, config, resolve_name(policy)(config))
 
 
 class EpisodeMemory(RowMemory):

@@ -25,7 +25,7 @@ def learner_of(model, problems=PROBLEMS):
     config: Any = REGISTERED[model].presets["paper"].model
     small = config.model_copy(update={"width": 8, "embedding": 3})
     torch.manual_seed(0)
-    learner = policy.learner_of(model, LearningTask(problems, (), seed=0), small)
+    learner = policy.learner_of(LearningTask(problems, (), seed=0), small, model)
     with torch.no_grad():
         for parameter in learner.module.parameters():
             parameter.mul_(2)  # large enough to have opinions

@@ -33,7 +33,7 @@ def learner_of(model, problems=OURS, **changes):
     config: Any = REGISTERED[model].presets["paper-code"].model
     torch.manual_seed(0)
     small = config.model_copy(update={"width": 8, **changes})
-    learner = policy.learner_of(model, LearningTask(problems, problems, seed=0), small)
+    learner = policy.learner_of(LearningTask(problems, problems, seed=0), small, model)
     with torch.no_grad():
         for parameter in learner.module.parameters():
             parameter.mul_(2)  # large enough to have opinions

@@ -25,7 +25,7 @@ def learner_of(model="dream", problems=PROBLEMS, targets=False, **changes):
     torch.manual_seed(0)
     found = (np.arange(p.n_operators, dtype=np.int32) % 3 for p in problems if targets)
     task = LearningTask(problems, problems, seed=0, targets=tuple(found))
-    return policy.learner_of(model, task, options(model, **{"width": 16, **changes}))
+    return policy.learner_of(task, options(model, **{"width": 16, **changes}), model)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_memory_begins_with_what_others_found():
     problems = (constrained(), *PROBLEMS[:2])
     targets = (*(np.arange(p.n_operators, dtype=np.int32) % 3 for p in problems[:2]), None)
     task = LearningTask(problems, (), seed=0, targets=targets)
-    memory = policy.learner_of("dream", task, options("dream")).memory
+    memory = policy.learner_of(task, options("dream"), "dream").memory
     assert (memory.rewards[2] == EMPTY).all()
     for row, (problem, target) in enumerate(zip(problems[:2], targets, strict=False)):
         legal = problem.repaired(target)

@@ -1,13 +1,12 @@
 """The DREAM paper's three models (Ni et al. 2020): B, B+F1 and B+F1&F2."""
 
-from pathlib import Path
 from typing import Any
 
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.learner import Learner
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
+from streamplace.learn.registry import LearnedModel, imported, register
 
+POLICY = "streamplace.learn.models.dream.policy"
 PAPER: dict[str, Any] = {
     "width": 512,
     "standardised": False,
@@ -80,16 +79,7 @@ def paper_model(name: str, summary: str, fast: Preset) -> LearnedModel:
         "paper-code": Preset(kind.model_validate(code), CODE_TRAINING),
     }
 
-    def learner(task: LearningTask, config: AllocatorConfig) -> Learner:
-        from streamplace.learn.models.dream.policy import learner_of
-
-        return learner_of(name, task, config)
-
-    def allocator(path: Path) -> Allocator:
-        from streamplace.learn.models.dream.policy import trained
-
-        return trained(path, name)
-
+    learner, allocator = (imported(f"{POLICY}:{each}", name) for each in ("learner_of", "trained"))
     return register(LearnedModel(name, summary, kind, presets, learner, allocator))
 
 

@@ -30,7 +30,7 @@ def prepared(
     return ProblemTensors(problems, device, order, random_ties=config.random_ties)
 
 
-def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> ConstructiveLearner:
+def learner_of(task: LearningTask, config: AllocatorConfig, model: str) -> ConstructiveLearner:
     """Learner with the scale of the weights that training begins from, or of the training set."""
     training = prepared(config, task.training, torch.device(task.device))
     if task.features is None:

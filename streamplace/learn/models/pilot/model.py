@@ -1,9 +1,8 @@
 """Pilot: streamplace's own policy, for any number of devices of any speed."""
 
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.learner import Learner
 from streamplace.learn.models.pilot import PilotConfig
-from streamplace.learn.registry import LearnedModel, LearningTask, register
+from streamplace.learn.registry import LearnedModel, imported, register
 
 FAST = TrainingConfig(
     epochs=40,
@@ -15,19 +14,13 @@ FAST = TrainingConfig(
 )
 
 
-def _learner(task: LearningTask, config: PilotConfig) -> Learner:
-    from streamplace.learn.models.pilot.learner import PilotLearner
-
-    return PilotLearner(task, config)
-
-
 register(
     LearnedModel(
         "pilot",
         "Places operators one by one, knowing the load of every device; for any cluster.",
         PilotConfig,
         {"fast": Preset(PilotConfig(), FAST)},
-        _learner,
+        imported("streamplace.learn.models.pilot.learner:PilotLearner"),
         supervised=True,
         objectives=("throughput",),
     )

@@ -1,17 +1,10 @@
 """Pilot for one pass: our own policy for task graphs, on any devices and links."""
 
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.learner import Learner
 from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
-from streamplace.learn.registry import LearnedModel, LearningTask, register
+from streamplace.learn.registry import LearnedModel, imported, register
 
 FAST = TrainingConfig(epochs=60, learning_rate=5e-3, final_learning_rate=4e-5, clip=5.0, batch=64)
-
-
-def _learner(task: LearningTask, config: PilotMakespanConfig) -> Learner:
-    from streamplace.learn.models.pilot_makespan.learner import PilotMakespanLearner
-
-    return PilotMakespanLearner(task, config)
 
 
 register(
@@ -20,7 +13,7 @@ register(
         "Rebuilds a schedule task by task, knowing the previous one; for any devices and links.",
         PilotMakespanConfig,
         {"fast": Preset(PilotMakespanConfig(), FAST)},
-        _learner,
+        imported("streamplace.learn.models.pilot_makespan.learner:PilotMakespanLearner"),
         supervised=True,
         objectives=("makespan",),
     )
