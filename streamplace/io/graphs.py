@@ -169,11 +169,15 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
 
 
 def _refuse_copies(lines: list[dict[str, Any]], operators: Operators) -> None:
-    """Raise FormatError for a stream that equals another, unless both are inputs of a join."""
+    """Raise FormatError for a stream that equals another.
+
+    Both may be inputs of a join, or be partitioned by two keys.
+    """
     rows = set[tuple[Any, ...]]()
     for line in lines:
         row = tuple(sorted(line.items()))
-        if row in rows and not operators.fires_all[operators.index(line["to"])]:
+        joined = operators.fires_all[operators.index(line["to"])]
+        if row in rows and not joined and line.get("partitioning") != "hash":
             raise FormatError(
                 f"{_stream(line)} is written twice, and would be sent twice; drop one, or double "
                 "its selectivity"

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from fuzz.documents import GRAPH, to_json
@@ -25,6 +26,8 @@ from streamplace.io.graphs import (
 from streamplace.io.networkx import from_networkx, to_networkx
 from streamplace.io.schema import json_schema
 from streamplace.model import Operator, Stream, StreamGraph, Window
+
+DATASETS = Path(__file__).parents[2] / "datasets"
 
 
 def refusal(document):
@@ -48,6 +51,12 @@ def test_a_data_set_survives_its_file(tmp_path, name):
     graphs = [problem.graph for problem in PROBLEMS.values()]
     assert write_graphs(graphs, tmp_path / name) == len(graphs)
     assert list(read_graphs(tmp_path / name)) == graphs
+
+
+def test_applications_can_be_read():
+    """The calls of one are partitioned by the caller and by the person called."""
+    for path in sorted((DATASETS / "applications").glob("*.json")):
+        assert read_graph(path).name == path.stem
 
 
 def test_a_graph_without_a_name_is_called_after_its_file(tmp_path):

@@ -177,12 +177,15 @@ def test_costs_that_tables_lack_are_refused():
 
 
 def test_an_edge_that_is_written_twice_is_refused():
-    """It would double the traffic; edges that differ, as two outputs, are two streams."""
+    """It would double the traffic; edges that differ, or partition by two keys, are two streams."""
     g = nx.MultiDiGraph([("a", "b"), ("a", "b")])
     g.add_node("a", rate=1)
     with pytest.raises(FormatError, match="stream a→b is written twice"):
         from_networkx(g)
     g.edges["a", "b", 1]["selectivity"] = 0.5
+    assert from_networkx(g).n_streams == 2
+    nx.set_edge_attributes(g, {edge: {"partitioning": "hash"} for edge in g.edges(keys=True)})
+    g.edges["a", "b", 1].pop("selectivity")
     assert from_networkx(g).n_streams == 2
 
 
