@@ -105,14 +105,14 @@ def test_the_best_move_helps_the_source_that_is_carried_least():
     assert answer.move.value == pytest.approx(0.4)
 
 
-def clicks(max_parallelism=0, partitioning=""):
+def clicks(max_parallelism=0, partitioning="", **sink):
     """Three operators of which ``parse`` alone needs two cores."""
     return StreamGraph.of(
         "clicks",
         [
             Operator("kafka", ipt=2e4, rate=2e4, payload=400),
             Operator("parse", ipt=1.5e5, payload=300, max_parallelism=max_parallelism),
-            Operator("filter", ipt=15e3),
+            Operator("filter", **({"ipt": 15e3} | sink)),
         ],
         [Stream("kafka", "parse"), Stream("parse", "filter", partitioning=partitioning)],
     )
@@ -184,12 +184,13 @@ def assert_reached(problem, graph, placed, before, promised):
     ("graph", "split"),
     [
         (clicks(max_parallelism=1), None),
+        (clicks(ipt=1.3e5 * (1 - 1e-12), parallelism=2), None),
         (clicks(partitioning="forward"), ("parse", "filter")),
         (clicks(), ("parse",)),
     ],
 )
 def test_advice_on_subtasks_has_limits(graph, split):
-    """The maximum parallelism, and streams that join subtask to subtask."""
+    """The maximum parallelism, a device that is as full, and streams from subtask to subtask."""
     advice = explained(Problem(graph, edge()), 0, 0, 0).parallelism
     assert (advice and advice.operators) == split
 
