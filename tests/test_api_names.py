@@ -132,15 +132,6 @@ def test_every_command_has_a_function():
     assert set(api.__all__) <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", api.__all__)
-def test_every_parameter_is_documented(name):
-    function = getattr(streamplace, name)
-    _, _, section = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")
-    heads = re.findall(r"^(\w.*)$", re.split(r"\n\n\w+\n-+\n", section)[0], re.MULTILINE)
-    documented = {name for head in heads for name in head.split(", ")}
-    assert documented == set(inspect.signature(function).parameters)
-
-
 IMPORTS = """
 import sys, streamplace
 

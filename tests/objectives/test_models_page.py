@@ -1,9 +1,12 @@
 """Every objective as the page on the models defines it, written from that page alone."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+from loaded_problems import Terms
+from loaded_problems import drawn as drawn_from_terms
 from ruled_problems import drawn
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
@@ -119,53 +122,25 @@ class _Page:
         return float(self.B(p).sum()) + sum(ways)
 
 
+LEFT_OUT: Terms = {
+    Operator: {"window", "max_parallelism", "max_rate", "cores"},
+    Stream: {"ipt"},
+}
+"""Fields of loads that the formulas of the page do not name."""
+
+
 def unruled(seed):
-    """Problem without rules that has all that the formulas name."""
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(2, 6)), int(rng.integers(1, 4))
-    devices = [
-        Device(
-            f"d{i}",
-            mips=float(rng.uniform(1000, 4000)),
-            cores=int(rng.integers(1, 4)),
-            reserved=float(rng.choice([0, 300])),
-            watts=float(rng.uniform(1, 90)),
-            egress=float(rng.uniform(5e7, 1e9)),
-            ingress=float(rng.uniform(5e7, 1e9)),
-        )
-        for i in range(d)
-    ]
-    operators = [
-        Operator(
-            f"v{i}",
-            ipt=float(rng.uniform(1e3, 3e5)),
-            payload=float(rng.integers(1, 30_000)),
-            rate=float(rng.uniform(1e3, 5e3)) if i == 0 or rng.random() < 0.2 else 0.0,
-            constant=float(rng.choice([0, 0, 200])),
-            parallelism=int(rng.integers(1, 3)),
-        )
-        for i in range(n)
-    ]
-    streams = [
-        Stream(
-            f"v{rng.integers(0, v)}",
-            f"v{v}",
-            float(rng.uniform(0.3, 1.2)),
-            float(rng.integers(1, 9999)) if rng.random() < 0.3 else None,
-        )
-        for v in range(1, n)
-        if not operators[v].rate
-    ]
-    cluster = Cluster.of(
-        devices,
-        bandwidth=rng.uniform(1e8, 1e9, (d, d)),
-        latency=rng.uniform(0, 1e-2, (d, d)),
-        overhead=float(rng.choice([0, 1e-5])),
-        gap=float(rng.choice([0, 1e-5])),
-        joules_per_byte=1e-6,
-        overhead_per_byte=float(rng.choice([0, 1e-9])),
-    )
-    return Problem(StreamGraph.of("drawn", operators, streams), cluster), rng
+    """Problem of two sources that has all that the formulas name, and no rules."""
+    problem, rng = drawn_from_terms(seed, LEFT_OUT), np.random.default_rng(seed)
+    graph, cluster = problem.graph, problem.cluster
+    rate = float(rng.uniform(1e3, 3e4))
+    source = Operator("s", ipt=float(rng.uniform(1e3, 3e5)), payload=900, rate=rate)
+    streams = [Stream("s", "v2", 0.5), *graph.streams]
+    devices = replace(cluster.devices, watts=rng.uniform(1, 90, cluster.n_devices))
+    latency = rng.uniform(0, 1e-2, cluster.latency_s.shape)
+    np.fill_diagonal(latency, 0)
+    drawing = replace(cluster, devices=devices, latency_s=latency, joules_per_byte=1e-6)
+    return Problem(StreamGraph.of("two", [source, *graph.operators], streams), drawing), rng
 
 
 @pytest.mark.parametrize("name", ["throughput", "devices", "latency", "energy", "cost"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from loaded_problems import Terms, drawn
 from problems import chain
 
 from streamplace.api import simulate
@@ -104,14 +105,14 @@ def test_the_best_move_helps_the_source_that_is_carried_least():
     assert answer.move.value == pytest.approx(0.4)
 
 
-def clicks(max_parallelism=0, partitioning=""):
+def clicks(max_parallelism=0, partitioning="", **sink):
     """Three operators of which ``parse`` alone needs two cores."""
     return StreamGraph.of(
         "clicks",
         [
             Operator("kafka", ipt=2e4, rate=2e4, payload=400),
             Operator("parse", ipt=1.5e5, payload=300, max_parallelism=max_parallelism),
-            Operator("filter", ipt=15e3),
+            Operator("filter", **({"ipt": 15e3} | sink)),
         ],
         [Stream("kafka", "parse"), Stream("parse", "filter", partitioning=partitioning)],
     )
@@ -130,41 +131,27 @@ def test_one_core_is_filled_by_the_operator_that_fills_it():
     assert "81.1 % instead of 50.0 %" in str(answer.report())
 
 
-def drawn(seed):
-    """A tree of operators on devices of several cores, with key groups, rules and limits."""
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
-    limits = np.random.default_rng((seed, 1)).choice([0.0, 0.0, 0.0, 2e3, 6e3], n)
-    operators = [
-        Operator(
-            f"v{i}",
-            ipt=1e4 * float(rng.integers(1, 40) * (1 + 2 * (i % 2))),
-            payload=float(rng.integers(0, 500)),
-            rate=1e4 if i == 0 else 0.0,
-            parallelism=int(rng.integers(1, 3)),
-            max_parallelism=int(rng.choice([0, 0, 0, 3, 8])),
-            max_rate=float(limits[i]),
-        )
-        for i in range(n)
-    ]
-    kinds = rng.choice(["", "rebalance"], n)
-    streams = [
-        Stream(f"v{rng.integers(0, v)}", f"v{v}", partitioning=str(kinds[v])) for v in range(1, n)
-    ]
-    devices = [
-        Device(f"d{i}", cores=int(rng.integers(2, 4)), egress=float(rng.choice([1e7, 1e9, 1e9])))
-        for i in range(d)
-    ]
-    cluster = Cluster.of(devices, bandwidth=float(rng.choice([1e9, UNLIMITED_BPS])))
+LEFT_OUT: Terms = {
+    Operator: {"constant", "cores", "window"},
+    Stream: {"ipt"},
+    Cluster: {"overhead", "overhead_per_byte", "gap"},
+}
+"""Fields of loads that no operator or stream is told to be the user of."""
+
+
+def ruled(seed):
+    """A problem with pins and groups, and a legal placement."""
+    free = drawn(seed, LEFT_OUT)
     rules = Constraints(pin={"v0": "d0"}, colocate=[{"v0", "v1"}] if seed % 3 else [])
-    problem = Problem(StreamGraph.of("drawn", operators, streams), cluster, rules)
-    return problem, problem.placement(problem.repaired(rng.integers(0, d, n)))
+    problem = Problem(free.graph, free.cluster, rules)
+    index = np.random.default_rng(seed).integers(0, problem.n_devices, problem.n_operators)
+    return problem, problem.placement(problem.repaired(index))
 
 
 def test_on_random_problems_users_add_up_and_advice_reaches_what_it_promises():
     """On every device, link and card; and as the simulator says, under the same rules."""
     moved = advised = 0
-    for problem, placement in map(drawn, range(200)):
+    for problem, placement in map(ruled, range(200)):
         answer = explain(problem, placement)
         for part in (*answer.devices, *answer.links, *answer.cards):
             users = part.operators if isinstance(part, DeviceLoad) else part.streams
@@ -197,12 +184,13 @@ def assert_reached(problem, graph, placed, before, promised):
     ("graph", "split"),
     [
         (clicks(max_parallelism=1), None),
+        (clicks(ipt=1.3e5 * (1 - 1e-12), parallelism=2), None),
         (clicks(partitioning="forward"), ("parse", "filter")),
         (clicks(), ("parse",)),
     ],
 )
 def test_advice_on_subtasks_has_limits(graph, split):
-    """The maximum parallelism, and streams that join subtask to subtask."""
+    """The maximum parallelism, a device that is as full, and streams from subtask to subtask."""
     advice = explained(Problem(graph, edge()), 0, 0, 0).parallelism
     assert (advice and advice.operators) == split
 

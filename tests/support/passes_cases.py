@@ -154,39 +154,35 @@ def _outputs(compiled):
 
 
 def tied(rng):
-    """A task graph whose times are small whole numbers, so that nearly all is tied; a placement."""
+    """A task graph whose times are small whole numbers, so that nearly all is tied."""
     n, d = 14, 3
     edges = [(u, v) for v in range(n) for u in range(v) if rng.random() < 0.25]
-    order = rng.permutation(len(edges))
+    source, target = zip(*(edges[i] for i in rng.permutation(len(edges))), strict=True)
     work, size = rng.integers(0, 3, n).astype(float), rng.integers(0, 3, len(edges)).astype(float)
-    cores = [int(rng.integers(1, 3))] * d
-    ends = [edges[i] for i in order]
-    instance = tasks(work, ends, size, devices=d, cores=cores)
+    joins = tuple(v in target for v in range(n))
     problem = Delayed(
-        rate=[1.0] * n,
+        rate=[float(not is_fed) for is_fed in joins],
         seconds=work[:, None].tolist(),
-        source=[u for u, _ in ends],
-        target=[v for _, v in ends],
-        selectivity=[1.0] * len(ends),
+        source=[*source],
+        target=[*target],
+        selectivity=[1.0] * len(edges),
         payload=size.tolist(),
         parallelism=[1] * n,
         device_type=[0] * d,
-        cores=cores,
+        cores=[int(rng.integers(1, 3))] * d,
         seconds_per_byte=[[1.0] * d] * d,
         egress=[0.0] * d,
         ingress=[0.0] * d,
         overhead=0.0,
         gap=0.0,
+        joins=joins,
     )
-    compiled = compile_pass(instance)
-    task = Task(
+    return Situation(
+        compiled=compile_pass(problem.instance),
+        placements=rng.integers(0, d, (1, n), np.int32),
+        work_factors=np.ones((1, n)),
+        send_factors=np.ones((1, len(edges))),
         problem=problem,
-        flows=tuple((bytes_, 1.0) for bytes_ in size.tolist()),
-        inputs=(1.0,) * n,
-        message=tuple(range(len(ends))),
-        priority=tuple(compiled.operators["priority"].tolist()),
-        work_factor=(1.0,) * n,
-        send_factor=(1.0,) * len(ends),
-        along=tuple(compiled.order.tolist()),
+        message=list(range(len(edges))),
+        rests=False,
     )
-    return compiled, rng.integers(0, d, n).tolist(), task

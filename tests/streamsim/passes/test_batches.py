@@ -1,4 +1,4 @@
-"""Times of a batch of placements."""
+"""Times of a batch of placements; passes and placements that do not fit are refused."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passes_cases import situations, tasks
 from streamsim.pass_rules import Network, Queue
-from streamsim.passes import Rules, compile_pass, operator_times, schedule
+from streamsim.passes import Rules, compile_pass, makespans, operator_times, schedule
 
 NETWORKS: list[Network] = ["free", "sender", "link", "port", "shared"]
 QUEUES: list[Queue] = ["fifo", "rows", "priority"]
@@ -44,8 +44,45 @@ def test_an_order_that_contradicts_the_streams_is_refused():
     assert operator_times(one_pass, [[0, 1]], Rules(queue="order")).producer.tolist() == [[-1, 0]]
 
 
+CHAIN = compile_pass(tasks([1, 2, 3], [(0, 1), (1, 2)]))
+
+
+def with_field(table, field, value):
+    """A copy of records, of which the first has another value."""
+    changed = table.copy()
+    changed[field].flat[0] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("column", "field", "value"),
+    [
+        ("operators", "inputs", 1),
+        ("operators", "out_end", 3),
+        ("streams", "target", 7),
+        ("streams", "source", 1),
+        ("streams", "size", np.nan),
+        ("streams", "more", 0),
+        ("devices", "type", 1),
+        ("links", "latency", -1.0),
+    ],
+)
+def test_a_pass_that_does_not_fit_together_is_refused(column, field, value):
+    wrong = CHAIN._replace(**{column: with_field(getattr(CHAIN, column), field, value)})
+    with pytest.raises(ValueError, match=r"."):
+        makespans(wrong, [[0, 1, 0]])
+
+
 @pytest.mark.parametrize("placement", [[0, 1], [0, 1, 2], [0, -1, 0]])
 def test_a_placement_that_does_not_fit_is_refused(placement):
-    chain = compile_pass(tasks([1, 2, 3], [(0, 1), (1, 2)]))
-    with pytest.raises(ValueError, match=r"place|device"):
-        operator_times(chain, [placement])
+    for times in (makespans, operator_times):
+        with pytest.raises(ValueError, match=r"place|device"):
+            times(CHAIN, [placement])
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_transfers_without_end_leave_nothing_for_the_next_pass(network):
+    rules = Rules(network=network)
+    forever = [[np.inf, np.inf], [1.0, 1.0]]
+    twice = makespans(CHAIN, [[0, 1, 0]] * 2, rules, send_factors=forever)
+    assert twice[1] == makespans(CHAIN, [[0, 1, 0]], rules)[0]

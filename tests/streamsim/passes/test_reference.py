@@ -59,10 +59,11 @@ def assert_nothing_ends(compiled, place, how, makespan):
 def test_ties_come_out_as_in_the_literal_transcription(queue, network):
     rng = np.random.default_rng(0)
     for _ in range(60):
-        compiled, place, task = tied(rng)
-        literal = Simulation(task, place, Rules(queue, network))
+        situation = tied(rng)
+        (place,) = situation.placements
+        literal = Simulation(situation.task(0), place.tolist(), Rules(queue, network))
         makespan = literal.run()
-        result = schedule(compiled, place, Rules(queue, network))
+        result = schedule(situation.compiled, place, Rules(queue, network))
         assert result.makespan == makespan
         assert result.start.tolist() == [literal.start[v] for v in range(len(place))]
         assert result.arrival.tolist() == [literal.arrival[e] for e in range(len(result.arrival))]
