@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{
-    Attribute, Column, attribute, attributes_of, devices_or_none, exports, put, wrong,
+    Attribute, Column, attribute, attributes_of, detached, devices_or_none, exports, put, wrong,
 };
 use super::coarsening::PyLevel;
 use super::remaining::Remaining;
@@ -70,19 +70,13 @@ impl PilotWeights {
         Ok(Self(found))
     }
 
-    /// Outputs for the units of a problem: parts of the first layer, and contents; [U, H] each.
-    fn heads(
-        &self,
-        py: Python<'_>,
-        features: &Bound<'_, PyAny>,
-    ) -> PyResult<(Table<f32>, Table<f32>)> {
+    fn heads(&self, features: &Bound<'_, PyAny>) -> PyResult<(Table<f32>, Table<f32>)> {
         let (units, pairs) = (attribute(features, "units")?, attribute(features, "pairs")?);
         let features = features.extract()?;
-        let heads = py.detach(|| self.0.heads(&features, &units, &pairs))?;
+        let heads = detached(|| self.0.heads(&features, &units, &pairs))?;
         Ok((heads.unit, heads.content))
     }
 
-    /// Devices [S, T], log-probabilities [S], and inputs by column, if they are `recorded`.
     #[allow(clippy::too_many_arguments)]
     fn rollouts<'py>(
         &self,
@@ -100,7 +94,7 @@ impl PilotWeights {
         let heads = Heads { unit, content };
         let (s, t, d) = (fixed.rows(), fixed.columns(), features.n_devices());
         check_decisions(&fixed, &uniform, d)?;
-        let found = Remaining::ENDLESS.watched(py, |watch| {
+        let found = Remaining::ENDLESS.watched(|watch| {
             rollouts::rollouts(&features, &self.0, &heads, &fixed, &uniform, recorded, watch)
         })?;
         let sizes = [s, t, d, device::N, step::N];
@@ -151,19 +145,16 @@ impl PilotState {
         Self { features, state }
     }
 
-    /// Device of every unit, -1 while it has none.
     #[getter]
     fn place(&self) -> Column<i32> {
         devices_or_none(self.state.place())
     }
 
-    /// Load of the fullest resource, in yardsticks.
     #[getter]
     fn peak(&self) -> f64 {
         self.state.peak()
     }
 
-    /// Place a unit on a device, from where it is.
     fn put(&mut self, unit: usize, device: usize) -> PyResult<()> {
         self.check(unit)?;
         if device >= self.features.n_devices() {
@@ -174,7 +165,6 @@ impl PilotState {
         Ok(())
     }
 
-    /// Features of devices [D, 20] for a unit, of decision t [6], and which devices are open [D].
     fn measure(
         &mut self,
         unit: usize,
@@ -197,10 +187,8 @@ impl PilotState {
     }
 }
 
-/// Nodes from `first` on, always the one to which most flow leads from those before.
 #[pyfunction]
 fn grown(
-    py: Python<'_>,
     start: Column<Id>,
     peer: Column<Id>,
     flow: Column<f64>,
@@ -214,7 +202,7 @@ fn grown(
     if !is_whole || peer.iter().chain(&first).any(|&v| v as usize >= n) {
         return Err(wrong("entries do not fit the nodes"));
     }
-    Ok(Column(py.detach(|| order::grown(&start, &peer, &flow, first))))
+    Ok(Column(detached(|| order::grown(&start, &peer, &flow, first))))
 }
 
 exports!(PilotWeights PilotState; grown);

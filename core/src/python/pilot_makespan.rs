@@ -31,8 +31,6 @@ impl PilotMakespanWeights {
         Ok(Self(found))
     }
 
-    /// Devices [S, N] by step; devices, starts and finishes of tasks, [S, N] each; and inputs by
-    /// column, if they are `recorded`.
     #[allow(clippy::too_many_arguments)]
     fn rollouts<'py>(
         &self,
@@ -52,7 +50,7 @@ impl PilotMakespanWeights {
         shape("fixed", &fixed, s, n)?;
         case.check()?;
         check_decisions(&fixed, &uniform, d)?;
-        let found = Remaining::ENDLESS.watched(py, |watch| {
+        let found = Remaining::ENDLESS.watched(|watch| {
             rollouts::rollouts(case, &self.0, &fixed, &uniform, recorded, watch)
         })?;
         let schedules = found.schedules.iter();
