@@ -9,49 +9,13 @@ use crate::instance::{Id, NONE};
 use crate::scheduling::{Gaps, Homes, ListSchedule, Slot, Tasks, ready_on};
 use crate::table::Table;
 
-/// Features of a device, by column.
-pub mod device {
-    pub const FINISH: usize = 0;
-    pub const FINISH_AND_WAY_TO_THE_END: usize = 1;
-    pub const WAIT: usize = 2;
-    pub const READY: usize = 3;
-    pub const WORK: usize = 4;
-    pub const LATE: usize = 5;
-    pub const LATER_THAN_ELSEWHERE: usize = 6;
-    pub const BUSY_UNTIL: usize = 7;
-    pub const COMING_LOAD: usize = 8;
-    pub const BEFORE: usize = 9;
-    pub const SHARE_OF_INPUTS_AT_HOME: usize = 10;
-    pub const SHARE_OF_OUTPUTS_AT_HOME: usize = 11;
-    pub const SHARE_OF_PARTNERS_AT_HOME: usize = 12;
-    pub const WAY_TO_THE_END: usize = 13;
-    pub const N: usize = 14;
-}
+/// Numbers of features of a device and of a decision;
+/// `streamplace.learn.models.pilot_makespan.features` names their columns.
+pub const OF_DEVICE: usize = 14;
+pub const OF_STEP: usize = 10;
 
-/// Features of a decision itself, by column.
-pub mod step {
-    pub const SLACK: usize = 0;
-    pub const POSITION: usize = 1;
-    pub const OUTPUTS: usize = 2;
-    pub const INPUTS: usize = 3;
-    pub const WORK: usize = 4;
-    pub const SENDING: usize = 5;
-    pub const TASKS: usize = 6;
-    pub const DEVICES: usize = 7;
-    pub const OPEN: usize = 8;
-    pub const LOAD: usize = 9;
-    pub const N: usize = 10;
-}
-
-/// Features that are differences from the open device with the least.
-const BESIDE_THE_BEST: [usize; 6] = [
-    device::FINISH,
-    device::FINISH_AND_WAY_TO_THE_END,
-    device::READY,
-    device::WORK,
-    device::LATER_THAN_ELSEWHERE,
-    device::BUSY_UNTIL,
-];
+/// Column of the share of inputs at home, before those of outputs and partners.
+const AT_HOME: usize = 10;
 /// Largest value of a feature that is a share of the span, and with a minus the smallest.
 const MOST: f64 = 4.0;
 
@@ -121,8 +85,9 @@ pub struct State {
     ready: Vec<f64>,
     /// [D] where it would run, and when
     slots: Vec<Slot>,
-    /// [D, 14] features in seconds
-    seconds: Table,
+    /// [D] seconds that count as differences from the open device with the least: finish, finish
+    /// and way to the end, ready, work, lateness, and busy until
+    seconds: Vec<[f64; 6]>,
 }
 
 impl State {
@@ -138,7 +103,7 @@ impl State {
             may: vec![true; d],
             ready: vec![0.0; d],
             slots: vec![Slot { core: 0, gap: None, begin: 0.0 }; d],
-            seconds: Table::filled(0.0, d, device::N),
+            seconds: vec![[0.0; 6]; d],
         }
     }
 
@@ -185,7 +150,7 @@ impl State {
     ) {
         let Case { tasks, features, before } = case;
         let (n, d, span) = (tasks.n_tasks(), tasks.n_devices(), before.span);
-        let mut least = [f64::INFINITY; device::N];
+        let mut least = [f64::INFINITY; 6];
         let (mut begin, mut count, mut load) = (f64::INFINITY, 0_u32, 0.0);
         for a in 0..d {
             load += self.coming[a] / d as f64;
@@ -194,47 +159,45 @@ impl State {
             }
             count += 1;
             begin = min(begin, self.slots[a].begin);
-            let finish = self.slots[a].begin + tasks.work[(v, a)];
-            let late = late(case, v, a, finish);
-            let seconds = self.seconds.row_mut(a);
-            seconds[device::FINISH] = finish;
-            seconds[device::FINISH_AND_WAY_TO_THE_END] = finish + features.after[(v, a)];
-            seconds[device::READY] = self.ready[a];
-            seconds[device::WORK] = tasks.work[(v, a)];
-            seconds[device::LATER_THAN_ELSEWHERE] = late;
+            let (work, after) = (tasks.work[(v, a)], features.after[(v, a)]);
+            let finish = self.slots[a].begin + work;
             let until = tasks.cores(a).map(|core| self.gaps.busy_until(core));
-            seconds[device::BUSY_UNTIL] = until.fold(f64::INFINITY, min);
-            for f in BESIDE_THE_BEST {
-                least[f] = min(least[f], seconds[f]);
+            let (late, until) = (late(case, v, a, finish), until.fold(f64::INFINITY, min));
+            self.seconds[a] = [finish, finish + after, self.ready[a], work, late, until];
+            for (least, &seconds) in least.iter_mut().zip(&self.seconds[a]) {
+                *least = min(*least, seconds);
             }
         }
         rows.cells_mut().fill(0.0);
         for a in (0..d).filter(|&a| self.may[a]) {
-            let (seconds, row) = (self.seconds.row(a), rows.row_mut(a));
-            let mut set = |column: usize, seconds: f64| row[column] = share(seconds, span) as f32;
-            for f in BESIDE_THE_BEST {
-                set(f, seconds[f] - least[f]);
-            }
-            set(device::WAIT, self.slots[a].begin - self.ready[a]);
-            set(device::LATE, seconds[device::LATER_THAN_ELSEWHERE]);
-            set(device::COMING_LOAD, self.coming[a]);
-            set(device::WAY_TO_THE_END, features.after[(v, a)]);
-            row[device::BEFORE] = f32::from(u8::from(before.place[v] as usize == a));
+            let seconds = &self.seconds[a];
+            let [finish, end, ready, work, later, until] =
+                std::array::from_fn(|f| seconds[f] - least[f]);
+            let wait = self.slots[a].begin - self.ready[a];
+            let seconds =
+                [finish, end, wait, ready, work, seconds[4], later, until, self.coming[a]];
+            let shares = seconds.map(|seconds| share(seconds, span) as f32);
+            let row = rows.row_mut(a);
+            row[..shares.len()].copy_from_slice(&shares);
+            row[shares.len()] = f32::from(u8::from(before.place[v] as usize == a));
+            row[OF_DEVICE - 1] = share(features.after[(v, a)], span) as f32;
         }
         self.write_homes(case, v, rows);
-        let mut set = |column: usize, value: f64| row[column] = value as f32;
         let (outputs, inputs) = (tasks.outputs(v).len() as f64, tasks.inputs(v).len() as f64);
         let sending = features.after.row(v).iter().copied().fold(f64::INFINITY, min);
-        set(step::SLACK, share(before.latest[v] - begin, span));
-        set(step::POSITION, t as f64 / n as f64);
-        set(step::OUTPUTS, outputs.ln_1p() / 3.0);
-        set(step::INPUTS, inputs.ln_1p() / 3.0);
-        set(step::WORK, share(features.least[v], span));
-        set(step::SENDING, share(sending, span));
-        set(step::TASKS, (n as f64).ln() / 5.0);
-        set(step::DEVICES, (d as f64).ln() / 3.0);
-        set(step::OPEN, f64::from(count) / d as f64);
-        set(step::LOAD, share(load, span));
+        let values: [f64; OF_STEP] = [
+            share(before.latest[v] - begin, span),
+            t as f64 / n as f64,
+            outputs.ln_1p() / 3.0,
+            inputs.ln_1p() / 3.0,
+            share(features.least[v], span),
+            share(sending, span),
+            (n as f64).ln() / 5.0,
+            (d as f64).ln() / 3.0,
+            f64::from(count) / d as f64,
+            share(load, span),
+        ];
+        row.copy_from_slice(&values.map(|value| value as f32));
     }
 
     /// Add shares of the bytes received and sent whose other end is on each device, or was before.
@@ -251,7 +214,7 @@ impl State {
             for &e in tasks.inputs(v) {
                 let home = place[tasks.source[e as usize] as usize];
                 let share = tasks.size[e as usize] / features.coming[v];
-                add(home, device::SHARE_OF_INPUTS_AT_HOME, share);
+                add(home, AT_HOME, share);
             }
         }
         let mut partners = 0.0;
@@ -260,7 +223,7 @@ impl State {
             partners += features.coming[u] - tasks.size[e];
             if features.going[v] > 0.0 {
                 let share = tasks.size[e] / features.going[v];
-                add(before.place[u], device::SHARE_OF_OUTPUTS_AT_HOME, share);
+                add(before.place[u], AT_HOME + 1, share);
             }
         }
         if partners > 0.0 {
@@ -270,7 +233,7 @@ impl State {
                     if w != v {
                         let home = if place[w] == NONE { before.place[w] } else { place[w] };
                         let share = tasks.size[other as usize] / partners;
-                        add(home, device::SHARE_OF_PARTNERS_AT_HOME, share);
+                        add(home, AT_HOME + 2, share);
                     }
                 }
             }

@@ -10,7 +10,8 @@ use super::coarsening::PyLevel;
 use super::remaining::Remaining;
 use crate::check::{not_negative, rising, shape};
 use crate::instance::Id;
-use crate::pilot::features::{Features, State, device, step};
+use crate::pilot::decision::Layers;
+use crate::pilot::features::{Features, OF_DEVICE, OF_STEP, State};
 use crate::pilot::layers::Matrix;
 use crate::pilot::network::{Heads, Network, Round};
 use crate::pilot::record::Record;
@@ -63,8 +64,12 @@ impl PilotWeights {
             Round { peer, pair, update, update_bias }
         });
         let found = attributes_of!(network, Network:
-            enter enter_bias unit unit_bias content device step own mean own_bias out;
-            rounds: rounds.collect()
+            enter enter_bias unit unit_bias content;
+            rounds: rounds.collect(),
+            decision: attributes_of!(network, Layers:
+                device step own mean own_bias out;
+                skip: vec![]
+            )
         );
         found.check()?;
         Ok(Self(found))
@@ -97,7 +102,7 @@ impl PilotWeights {
         let found = Remaining::ENDLESS.watched(|watch| {
             rollouts::rollouts(&features, &self.0, &heads, &fixed, &uniform, recorded, watch)
         })?;
-        let sizes = [s, t, d, device::N, step::N];
+        let sizes = [s, t, d, OF_DEVICE, OF_STEP];
         let record = record_of(py, recorded.then_some(found.record), sizes)?;
         Ok((found.chosen, Column(found.likelihood), record))
     }
@@ -172,7 +177,7 @@ impl PilotState {
     ) -> PyResult<(Table<f32>, Column<f32>, Column<bool>)> {
         self.check(unit)?;
         let d = self.features.n_devices();
-        let (mut devices, mut steps) = (Table::filled(0.0, d, device::N), vec![0.0; step::N]);
+        let (mut devices, mut steps) = (Table::filled(0.0, d, OF_DEVICE), vec![0.0; OF_STEP]);
         let mut open = vec![false; d];
         self.state.write_open(&self.features, unit, &mut open);
         self.state.measure(&self.features, unit, t, None, &mut devices, &mut steps);
