@@ -205,20 +205,20 @@ impl State {
                 has_empty[class as usize] = true;
             }
         }
-        for &rival in level.rivals.of(u) {
+        for &rival in level.rules.rivals.of(u) {
             if let Some(device) = self.place[rival as usize] {
                 open[device as usize] = false;
             }
         }
-        if let Some(&memory) = level.memory.get(u) {
-            let mut free = level.room.clone();
-            for (place, memory) in self.place.iter().zip(&level.memory) {
+        if let Some(&memory) = level.rules.memory.get(u) {
+            let mut free = level.rules.room.clone();
+            for (place, memory) in self.place.iter().zip(&level.rules.memory) {
                 if let Some(device) = place {
                     free[*device as usize] -= memory;
                 }
             }
             for (a, open) in open.iter_mut().enumerate() {
-                *open &= memory <= free[a] + SLACK * level.room[a];
+                *open &= memory <= free[a] + SLACK * level.rules.room[a];
             }
         }
     }

@@ -6,7 +6,7 @@
 use crate::arithmetic::{max, min};
 use crate::check::{Wrong, each, indices, length, shape};
 use crate::instance::{Id, NONE};
-use crate::scheduling::{Gaps, Homes, ListSchedule, Slot, Tasks, ready_on};
+use crate::scheduling::{Growing, Slot, Tasks};
 use crate::table::Table;
 
 /// Numbers of features of a device and of a decision;
@@ -74,16 +74,10 @@ impl Case<'_> {
 /// A partial schedule.
 #[derive(Clone, Debug)]
 pub struct State {
-    pub schedule: ListSchedule,
-    gaps: Gaps,
-    homes: Homes,
+    pub growing: Growing,
     /// [D] seconds there, in the previous schedule, of tasks not yet decided
     coming: Vec<f64>,
-    /// [D] whether the present task may run there
-    pub may: Vec<bool>,
-    /// [D] time at which its inputs are there
-    ready: Vec<f64>,
-    /// [D] where it would run, and when
+    /// [D] where the present task would run, and when
     slots: Vec<Slot>,
     /// [D] seconds that count as differences from the open device with the least: finish, finish
     /// and way to the end, ready, work, lateness, and busy until
@@ -96,12 +90,8 @@ impl State {
     pub fn new(case: Case<'_>) -> Self {
         let d = case.tasks.n_devices();
         Self {
-            schedule: ListSchedule::nowhere(case.tasks.n_tasks()),
-            gaps: Gaps::new(case.tasks),
-            homes: Homes::new(case.tasks),
+            growing: Growing::new(case.tasks, case.features.shortest),
             coming: case.before.loads.clone(),
-            may: vec![true; d],
-            ready: vec![0.0; d],
             slots: vec![Slot { core: 0, gap: None, begin: 0.0 }; d],
             seconds: vec![[0.0; 6]; d],
         }
@@ -110,16 +100,16 @@ impl State {
     /// Find when a task could begin on every device; returns how many are open.
     pub fn find(&mut self, case: Case<'_>, v: usize) -> usize {
         let tasks = case.tasks;
-        self.homes.find_open(tasks, tasks.unit[v] as usize, &mut self.may);
-        ready_on(tasks, &self.schedule, v, &mut self.ready);
+        self.growing.open(tasks, v);
+        let Growing { gaps, may, ready, .. } = &mut self.growing;
         let mut count = 0;
-        for (a, may) in self.may.iter_mut().enumerate() {
+        for (a, may) in may.iter_mut().enumerate() {
             let work = tasks.work[(v, a)];
             *may = *may && work < f64::INFINITY;
             if *may {
                 count += 1;
                 let never = Slot { core: tasks.cores(a).start, gap: None, begin: f64::INFINITY };
-                let slot = self.gaps.earliest_on(tasks, a, self.ready[a], work, true);
+                let slot = gaps.earliest_on(tasks, a, ready[a], work, true);
                 self.slots[a] = slot.unwrap_or(never);
             }
         }
@@ -129,14 +119,8 @@ impl State {
     /// Run a task on a device that is open, after `find`.
     pub fn run(&mut self, case: Case<'_>, v: usize, a: usize) {
         let (tasks, was) = (case.tasks, case.before.place[v] as usize);
-        self.homes.give(tasks, tasks.unit[v] as usize, a);
         self.coming[was] -= tasks.work[(v, was)] / tasks.cores(was).len() as f64;
-        let slot = self.slots[a];
-        let finish = slot.begin + tasks.work[(v, a)];
-        self.schedule.place[v] = a as Id;
-        self.schedule.start[v] = slot.begin;
-        self.schedule.finish[v] = finish;
-        self.gaps.take(slot, finish, case.features.shortest);
+        self.growing.run(tasks, v, a, self.slots[a]);
     }
 
     /// Write features of the open devices [D, 14] and of decision `t`, after `find`.
@@ -154,26 +138,26 @@ impl State {
         let (mut begin, mut count, mut load) = (f64::INFINITY, 0_u32, 0.0);
         for a in 0..d {
             load += self.coming[a] / d as f64;
-            if !self.may[a] {
+            if !self.growing.may[a] {
                 continue;
             }
             count += 1;
             begin = min(begin, self.slots[a].begin);
             let (work, after) = (tasks.work[(v, a)], features.after[(v, a)]);
             let finish = self.slots[a].begin + work;
-            let until = tasks.cores(a).map(|core| self.gaps.busy_until(core));
+            let until = tasks.cores(a).map(|core| self.growing.gaps.busy_until(core));
             let (late, until) = (late(case, v, a, finish), until.fold(f64::INFINITY, min));
-            self.seconds[a] = [finish, finish + after, self.ready[a], work, late, until];
+            self.seconds[a] = [finish, finish + after, self.growing.ready[a], work, late, until];
             for (least, &seconds) in least.iter_mut().zip(&self.seconds[a]) {
                 *least = min(*least, seconds);
             }
         }
         rows.cells_mut().fill(0.0);
-        for a in (0..d).filter(|&a| self.may[a]) {
+        for a in (0..d).filter(|&a| self.growing.may[a]) {
             let seconds = &self.seconds[a];
             let [finish, end, ready, work, later, until] =
                 std::array::from_fn(|f| seconds[f] - least[f]);
-            let wait = self.slots[a].begin - self.ready[a];
+            let wait = self.slots[a].begin - self.growing.ready[a];
             let seconds =
                 [finish, end, wait, ready, work, seconds[4], later, until, self.coming[a]];
             let shares = seconds.map(|seconds| share(seconds, span) as f32);
@@ -205,7 +189,7 @@ impl State {
     /// Partners are tasks that feed the same tasks; their bytes count as a third share.
     fn write_homes(&self, case: Case<'_>, v: usize, rows: &mut Table<f32>) {
         let Case { tasks, features, before } = case;
-        let place = &self.schedule.place;
+        let place = &self.growing.schedule.place;
         let mut add = |device: Id, column: usize, share: f64| {
             let cell = &mut rows[(device as usize, column)];
             *cell = (f64::from(*cell) + share) as f32;

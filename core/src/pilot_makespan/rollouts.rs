@@ -65,20 +65,25 @@ pub fn rollouts(
             }
             let (v, given) = (v as usize, usize::try_from(fixed[(i, t)]).ok());
             let count = state.find(case, v);
-            if count == 0 || given.is_some_and(|to| !state.may[to]) {
+            if count == 0 || given.is_some_and(|to| !state.growing.may[to]) {
                 break;
             }
             if recorded || (given.is_none() && count > 1) {
                 state.measure(case, v, t, &mut decision.devices, &mut decision.steps);
             }
             if recorded {
-                found.record.keep(i * n + t, &decision.devices, &decision.steps, &state.may);
+                found.record.keep(
+                    i * n + t,
+                    &decision.devices,
+                    &decision.steps,
+                    &state.growing.may,
+                );
             }
             let to = given.unwrap_or_else(|| {
                 if count == 1 {
-                    return state.may.iter().position(|&may| may).unwrap_or(0);
+                    return state.growing.may.iter().position(|&may| may).unwrap_or(0);
                 }
-                decision.open.copy_from_slice(&state.may);
+                decision.open.copy_from_slice(&state.growing.may);
                 decision.evaluate(&network.decision, &network.device_bias, None, |mean, rows| {
                     let share = 1.0 / rows.len() as f64;
                     for row in rows {
@@ -92,7 +97,7 @@ pub fn rollouts(
             state.run(case, v, to);
             found.chosen[(i, t)] = to as i32;
         }
-        found.schedules.push(state.schedule);
+        found.schedules.push(state.growing.schedule);
     }
     found
 }

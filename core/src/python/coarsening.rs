@@ -3,9 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{
-    Attribute, Column, View, attribute, attributes_of, detached, exports, put, wrong,
-};
+use super::arrays::{Attribute, Column, View, attributes_of, detached, exports, put, wrong};
 use super::flow::check_ends;
 use super::remaining::Remaining;
 use crate::anneal::groups::heavy_groups;
@@ -14,7 +12,7 @@ use crate::check::length;
 use crate::coarsening::Streams;
 use crate::instance::{Id, Platform};
 use crate::partition;
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::table::Table;
 
 /// The core's copy of a `streamplace.model.coarsening.Level`.
@@ -30,9 +28,9 @@ impl PyLevel {
         );
         let (entries, tuples) = streams.entries()?;
         let found = attributes_of!(level, Level:
-            load core start kind allowed device_type memory room ruled plain;
+            load core start kind allowed device_type ruled plain;
             entries, tuples,
-            rivals: Rivals::new(attribute(level, "rival_start")?, attribute(level, "rival")?),
+            rules: Rules::read(level)?,
             platform: Platform::read(&level.getattr("platform")?)?
         );
         found.check()?;
@@ -54,10 +52,10 @@ impl PyLevel {
         length("group", &group, self.0.n_units())?;
         let coarser = detached(|| self.0.contracted(&group, n_groups));
         let (found, (start, rivals)) =
-            (columns(py, Streams::of(&coarser))?, coarser.rivals.columns());
-        put!(found, rival_start: longs(start), rival: Column(rivals.to_vec()));
+            (columns(py, Streams::of(&coarser))?, coarser.rules.rivals.columns());
+        put!(found, rival_start: longs(start), rivals: Column(rivals.to_vec()));
         put!(found, load: coarser.load.clone(), core: coarser.core.clone());
-        put!(found, kind: Column(coarser.kind.clone()), memory: Column(coarser.memory.clone()));
+        put!(found, kind: Column(coarser.kind.clone()), memory: Column(coarser.rules.memory.clone()));
         Ok((Self(coarser), found))
     }
 

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::arrays::{Attribute, Column, attribute, attributes_of, exports, wrong};
+use super::arrays::{Attribute, Column, attributes_of, exports, wrong};
 use super::remaining::Remaining;
 use super::scheduling::Tasks;
 use crate::check::each;
@@ -15,7 +15,7 @@ use crate::exact::patterns::{Hub, Spread};
 use crate::exact::units::Units;
 use crate::exact::windows::Windows;
 use crate::instance::{Id, Platform};
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::table::Table;
 
 /// Most cells of placements for which memory is taken at once.
@@ -34,8 +34,8 @@ impl PyUnits {
     #[new]
     fn new(units: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = attributes_of!(units, Units:
-            load core source target traffic tuples start around classes memory room;
-            rivals: Rivals::new(attribute(units, "rival_start")?, attribute(units, "rivals")?),
+            load core source target traffic tuples start around classes;
+            rules: Rules::read(units)?,
             platform: Platform::read(&units.getattr("platform")?)?
         );
         found.check()?;

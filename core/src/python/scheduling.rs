@@ -2,12 +2,13 @@
 
 use pyo3::prelude::*;
 
-use super::arrays::{Column, attribute, attributes_of, detached, exports, wrong};
+use super::arrays::{Attribute, Column, attributes_of, detached, exports, wrong};
 use crate::check::shape;
 use crate::instance::{Id, NONE};
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::scheduling::{self, Inserter, ListSchedule, Rule};
 use crate::table::Table;
+use crate::topology::Adjacency;
 
 /// Devices, starts and finishes of tasks.
 type Scheduled = (Column<Id>, Column<f64>, Column<f64>);
@@ -21,9 +22,9 @@ impl Tasks {
     #[new]
     fn new(tasks: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = attributes_of!(tasks, scheduling::Tasks:
-            work order in_start in_stream out_start out_end source target size fixed_s latency wire
-            core_start unit member_start members memory room;
-            rivals: Rivals::new(attribute(tasks, "rival_start")?, attribute(tasks, "rivals")?)
+            work size fixed_s latency wire core_start unit member_start members;
+            graph: Adjacency::read(tasks)?,
+            rules: Rules::read(tasks)?
         );
         found.check()?;
         Ok(Self(found))
@@ -45,30 +46,16 @@ struct Choice {
     insertion: bool,
 }
 
-/// A `Choice` that fits tasks.
-struct Rules {
-    ahead: Option<Table>,
-    forced: Option<Vec<Id>>,
-    insertion: bool,
-}
-
 impl Choice {
-    fn of(self, tasks: &scheduling::Tasks) -> PyResult<Rules> {
+    fn of(self, tasks: &scheduling::Tasks) -> PyResult<scheduling::Choice> {
         let (n, d, ahead) = (tasks.n_tasks(), tasks.n_devices(), self.ahead);
         let ahead = (ahead.rows() > 0).then_some(ahead);
         if let Some(ahead) = &ahead {
             shape("ahead", ahead, n, d)?;
         }
-        let forced = self.forced.indices_or_none("forced", n, d)?;
-        let is_free = forced.iter().all(|&device| device == NONE);
-        Ok(Rules { ahead, forced: (!is_free).then_some(forced), insertion: self.insertion })
-    }
-}
-
-impl Rules {
-    fn choice(&self) -> scheduling::Choice<'_> {
-        let (ahead, forced) = (self.ahead.as_ref(), self.forced.as_deref());
-        scheduling::Choice { ahead, forced, insertion: self.insertion }
+        let forced = Some(self.forced.indices_or_none("forced", n, d)?);
+        let forced = forced.filter(|forced| forced.iter().any(|&device| device != NONE));
+        Ok(scheduling::Choice { ahead, forced, insertion: self.insertion })
     }
 }
 
@@ -133,11 +120,11 @@ fn by_rank(tasks: &Tasks, rank: Column<f64>) -> PyResult<Column<Id>> {
 
 #[pyfunction]
 fn insert_all(tasks: &Tasks, order: Column<Id>, choice: Choice) -> PyResult<Scheduled> {
-    let rules = choice.of(&tasks.0)?;
+    let choice = choice.of(&tasks.0)?;
     tasks.0.check_order(&order.0)?;
     Ok(columns(detached(|| {
         let mut inserter = Inserter::new(&tasks.0);
-        inserter.all(&order.0, rules.choice());
+        inserter.all(&order.0, &choice);
         inserter.into_schedule()
     })))
 }
@@ -155,10 +142,9 @@ fn shorter(
     draws: Table<f64>,
     least: f64,
 ) -> PyResult<Option<Scheduled>> {
-    let (rank, rules) = (tasks.column("rank", rank)?, choice.of(&tasks.0)?);
+    let (rank, choice) = (tasks.column("rank", rank)?, choice.of(&tasks.0)?);
     shape("draws", &draws, draws.rows(), rank.len())?;
-    let choice = rules.choice();
-    let found = detached(|| scheduling::shorter(&tasks.0, &rank, choice, &draws, least));
+    let found = detached(|| scheduling::shorter(&tasks.0, &rank, &choice, &draws, least));
     Ok(found.map(columns))
 }
 
