@@ -35,21 +35,31 @@ impl Streams {
     /// `tuples` may be empty.
     #[must_use]
     pub fn new(n: usize, source: &[Id], target: &[Id], traffic: &[f64], tuples: &[f64]) -> Self {
-        let ends: Vec<Id> = source.iter().zip(target).flat_map(|(&u, &v)| [u, v]).collect();
-        let Groups { start, positions } = Groups::new(&ends, n);
-        let peer = positions.iter().map(|&i| ends[i as usize ^ 1]).collect();
-        let flows = |of: &[f64], end: Id| -> Vec<f64> {
-            let at = positions.iter().filter(|_| !of.is_empty());
-            at.map(|&i| if i & 1 == end { of[i as usize / 2] } else { 0.0 }).collect()
-        };
-        Self {
-            sent: flows(traffic, 0),
-            taken: flows(traffic, 1),
-            sent_tuples: flows(tuples, 0),
-            taken_tuples: flows(tuples, 1),
-            start,
-            peer,
+        let mut start = vec![0; n + 1];
+        for (&u, &v) in source.iter().zip(target) {
+            start[u as usize + 1] += 1;
+            start[v as usize + 1] += 1;
         }
+        for v in 0..n {
+            start[v + 1] += start[v];
+        }
+        let (size, counted) = (2 * source.len(), 2 * tuples.len());
+        let (mut at, mut peer) = (start.clone(), vec![0; size]);
+        let (mut sent, mut taken) = (vec![0.0; size], vec![0.0; size]);
+        let (mut sent_tuples, mut taken_tuples) = (vec![0.0; counted], vec![0.0; counted]);
+        let mut next = |v: Id| {
+            at[v as usize] += 1;
+            at[v as usize] as usize - 1
+        };
+        for (e, ((&u, &v), &traffic)) in source.iter().zip(target).zip(traffic).enumerate() {
+            let (i, j) = (next(u), next(v));
+            (peer[i], peer[j]) = (v, u);
+            (sent[i], taken[j]) = (traffic, traffic);
+            if let Some(&tuples) = tuples.get(e) {
+                (sent_tuples[i], taken_tuples[j]) = (tuples, tuples);
+            }
+        }
+        Self { start, peer, sent, taken, sent_tuples, taken_tuples }
     }
 
     /// Entries and tuples/s to and from the peers of a level.

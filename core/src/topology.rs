@@ -144,19 +144,31 @@ pub struct Neighbours {
 /// Two passes of bucketing sort them in linear time.
 #[must_use]
 pub fn undirected(source: &[Id], target: &[Id], weight: &[i64], n: usize) -> Neighbours {
-    let edges = source.iter().zip(target).zip(weight).filter(|((u, v), _)| u != v);
-    let edges: Vec<_> = edges.map(|((&u, &v), &weight)| ([v, u], weight)).collect();
-    let far: Vec<Id> = edges.iter().flat_map(|(ends, _)| *ends).collect();
-    let by_far = Groups::new(&far, n);
-    let begin: Vec<usize> = by_far.start.iter().map(|&start| start as usize).collect();
-    let (mut rows, mut end) = (vec![(0, 0); far.len()], begin.clone());
+    let mut begin = vec![0_usize; n + 1];
+    let edges = || source.iter().zip(target).zip(weight).filter(|((u, v), _)| u != v);
+    for ((&u, &v), _) in edges() {
+        begin[u as usize + 1] += 1;
+        begin[v as usize + 1] += 1;
+    }
     for u in 0..n {
-        for &i in by_far.of(u) {
-            let (near, weight) = (far[i as usize ^ 1] as usize, edges[i as usize / 2].1);
+        begin[u + 1] += begin[u];
+    }
+    let mut by_far = vec![(0, 0); begin[n]];
+    let mut end = begin.clone();
+    for ((&u, &v), &weight) in edges() {
+        for (far, near) in [(v, u), (u, v)] {
+            by_far[end[far as usize]] = (near as usize, weight);
+            end[far as usize] += 1;
+        }
+    }
+    let mut rows = vec![(0, 0); begin[n]];
+    end.copy_from_slice(&begin);
+    for far in 0..n {
+        for &(near, weight) in &by_far[begin[far]..begin[far + 1]] {
             match rows[begin[near]..end[near]].last_mut() {
-                Some((last, sum)) if *last == u as i64 => *sum += weight,
+                Some((last, sum)) if *last == far as i64 => *sum += weight,
                 _ => {
-                    rows[end[near]] = (u as i64, weight);
+                    rows[end[near]] = (far as i64, weight);
                     end[near] += 1;
                 }
             }

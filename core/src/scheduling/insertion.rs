@@ -237,12 +237,14 @@ impl Growing {
     }
 
     /// Find the devices that are open to a task, and when its inputs are there.
+    #[inline(always)]
     pub fn open(&mut self, tasks: &Tasks, v: usize) {
         self.homes.find_open(tasks, tasks.unit[v] as usize, &mut self.may);
         ready_on(tasks, &self.schedule, v, &mut self.ready);
     }
 
     /// Run a task in a slot of device `a`.
+    #[inline(always)]
     pub fn run(&mut self, tasks: &Tasks, v: usize, a: usize, slot: Slot) {
         let finish = slot.begin + tasks.work[(v, a)];
         self.homes.give(tasks, tasks.unit[v] as usize, a);
