@@ -51,7 +51,7 @@ class CoreHook(BuildHookInterface):
 def build(profile: str = "dev", glibc: str = "") -> Path:
     """Compile what has changed; a developer's build is put beside its package."""
     arguments = ["zigbuild" if glibc else "build", "--quiet", "--locked", "--profile", profile]
-    folder = CORE / "target"
+    folder = CORE / os.environ.get("CARGO_TARGET_DIR", "target")
     if glibc:
         target = f"{os.uname().machine}-unknown-linux-gnu"
         arguments, folder = [*arguments, "--target", f"{target}.{glibc}"], folder / target

@@ -8,7 +8,7 @@ use crate::anneal::level::{Entry, Level, Tuples};
 use crate::arithmetic::max;
 use crate::check::{Wrong, each, length};
 use crate::instance::Id;
-use crate::rivals::Rivals;
+use crate::rivals::{Rivals, Rules};
 use crate::table::Table;
 use crate::topology::Groups;
 
@@ -97,13 +97,13 @@ impl Level {
         let mut load = Table::filled(0.0, n_groups, types);
         let mut core = Table::filled(0.0, if self.per_core() { n_groups } else { 0 }, types);
         let mut kind = vec![0; n_groups];
-        let mut memory = vec![0.0; if self.memory.is_empty() { 0 } else { n_groups }];
+        let mut memory = vec![0.0; if self.rules.memory.is_empty() { 0 } else { n_groups }];
         for (g, kind) in kind.iter_mut().enumerate() {
             for &u in groups.of(g) {
                 let u = u as usize;
                 *kind = self.kind[u];
                 if let Some(memory) = memory.get_mut(g) {
-                    *memory += self.memory[u];
+                    *memory += self.rules.memory[u];
                 }
                 for (sum, load) in load.row_mut(g).iter_mut().zip(self.load.row(u)) {
                     *sum += load;
@@ -124,11 +124,13 @@ impl Level {
             tuples,
             kind,
             allowed: self.allowed.clone(),
-            rivals: self.rivals.contracted(group, &groups, n_groups),
+            rules: Rules {
+                rivals: self.rules.rivals.contracted(group, &groups, n_groups),
+                memory,
+                room: self.rules.room.clone(),
+            },
             device_type: self.device_type.clone(),
             platform: self.platform.clone(),
-            memory,
-            room: self.room.clone(),
             ruled: self.ruled,
             plain: self.plain,
         }
@@ -211,7 +213,7 @@ pub(crate) mod tests {
             tuples,
             kind: vec![0; 3],
             allowed: Table::filled(true, 1, 2),
-            rivals: Rivals::new(vec![0, 1, 1, 2], vec![2, 0]),
+            rules: Rules { rivals: Rivals::new(vec![0, 1, 1, 2], vec![2, 0]), ..Rules::default() },
             device_type: vec![0, 0],
             platform: Platform {
                 cores: vec![1.0; 2],
@@ -224,8 +226,6 @@ pub(crate) mod tests {
                 overhead_per_byte: 0.0,
                 gap: 0.0,
             },
-            memory: vec![],
-            room: vec![],
             ruled: true,
             plain: true,
         }
@@ -246,6 +246,6 @@ pub(crate) mod tests {
         assert_eq!(merged.load.cells(), [0.75, 1.0]);
         let flows: Vec<_> = merged.entries.iter().map(|e| (e.peer, e.sent, e.taken)).collect();
         assert_eq!(flows, [(1, 6.0, 0.0), (0, 0.0, 6.0)]);
-        assert_eq!((merged.rivals.of(0), merged.rivals.of(1)), (&[1][..], &[0][..]));
+        assert_eq!((merged.rules.rivals.of(0), merged.rules.rivals.of(1)), (&[1][..], &[0][..]));
     }
 }

@@ -4,7 +4,7 @@
 //! that the bottleneck and the throughput are known after every move.
 
 use crate::arithmetic::{largest_of, max};
-use crate::equation::{egress_at, ingress_at, link_at, n_resources, pressure};
+use crate::equation::{link_at, n_resources, pressure};
 use crate::instance::{Id, Instance};
 
 /// Most resources for which the largest load is found by a scan: vector instructions make that
@@ -27,8 +27,6 @@ pub struct LoadState {
     plain: bool,
     /// whether the leaves include one per operator for the bound of a single core
     per_core: bool,
-    /// whether sending or receiving loads devices
-    handles: bool,
     /// [D] constant loads of the devices; empty if there are none
     constants: Vec<f64>,
     constants_carry: Vec<f64>,
@@ -49,7 +47,6 @@ impl LoadState {
             tree: vec![],
             plain,
             per_core,
-            handles: instance.platform.handles(),
             constants: vec![0.0; instance.n_constants()],
             constants_carry: vec![0.0; instance.n_constants()],
         };
@@ -161,16 +158,9 @@ impl LoadState {
             self.shift(link_at(d, a, b), flow * wire);
             return;
         }
-        if a == b {
-            return;
-        }
-        let (link, egress, ingress) = instance.stream_loads(e, a, b);
-        self.shift(link_at(d, a, b), sign * link);
-        self.shift(egress_at(d, a), sign * egress);
-        self.shift(ingress_at(d, b), sign * ingress);
-        if self.handles {
-            self.shift(a, instance.stream_handling(e, a, sign));
-            self.shift(b, instance.stream_handling(e, b, sign));
+        if a != b {
+            let (tuples, traffic) = (sign * instance.tuples[e], sign * instance.traffic[e]);
+            instance.platform.each_load(tuples, traffic, (a, b), |r, load| self.shift(r, load));
         }
     }
 

@@ -25,6 +25,27 @@ impl Platform {
         handling_load(tuples, traffic, self.overhead, self.overhead_per_byte, self.free_cores[d])
     }
 
+    /// Give `add` the load of every resource by `tuples` tuples/s and `traffic` bytes/s from device
+    /// `a` to another device `b`.
+    #[inline(always)]
+    pub fn each_load(
+        &self,
+        tuples: f64,
+        traffic: f64,
+        (a, b): (usize, usize),
+        mut add: impl FnMut(usize, f64),
+    ) {
+        let d = self.cores.len();
+        let (link, egress, ingress) = self.flow_loads(tuples, traffic, a, b);
+        add(link_at(d, a, b), link);
+        add(egress_at(d, a), egress);
+        add(ingress_at(d, b), ingress);
+        if self.handles() {
+            add(a, self.handling(tuples, traffic, a));
+            add(b, self.handling(tuples, traffic, b));
+        }
+    }
+
     /// Whether sending or receiving loads devices.
     #[inline]
     #[must_use]
@@ -72,16 +93,10 @@ impl Instance {
     /// Add the loads of a share of stream `e` to devices, links and network cards.
     #[inline]
     pub fn add_stream(&self, loads: &mut [f64], e: usize, a: usize, b: usize, share: f64) {
-        if a == b {
-            return;
+        if a != b {
+            let (tuples, traffic) = (share * self.tuples[e], share * self.traffic[e]);
+            self.platform.each_load(tuples, traffic, (a, b), |r, load| loads[r] += load);
         }
-        let d = self.n_devices();
-        let (link, egress, ingress) = self.stream_loads(e, a, b);
-        loads[a] += self.stream_handling(e, a, share);
-        loads[b] += self.stream_handling(e, b, share);
-        loads[link_at(d, a, b)] += share * link;
-        loads[egress_at(d, a)] += share * egress;
-        loads[ingress_at(d, b)] += share * ingress;
     }
 
     /// Write the load of every resource at full rate.

@@ -14,6 +14,12 @@ impl Xorshift {
         Self((x ^ (x >> 31)) | 1)
     }
 
+    /// The generator in a state, which is not 0.
+    #[must_use]
+    pub fn in_state(state: u64) -> Self {
+        Self(state)
+    }
+
     /// The next 64 bits.
     #[inline(always)]
     pub fn draw(&mut self) -> u64 {

@@ -1,7 +1,38 @@
-//! Rivals: units that must not share a device.
+//! Rules of units: rivals, which must not share a device, and the memory of devices.
 
 use crate::check::{Wrong, indices, length, rising};
 use crate::instance::Id;
+
+/// Share of a device's memory by which units may exceed it, for rounding.
+const SLACK: f64 = 1e-9;
+
+/// What keeps units apart.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub rivals: Rivals,
+    /// [U] bytes, or empty if memory has no limit
+    pub memory: Vec<f64>,
+    /// [D] bytes
+    pub room: Vec<f64>,
+}
+
+impl Rules {
+    /// Check lengths and indices for `n` units and `d` devices.
+    pub fn check(&self, n: usize, d: usize) -> Result<(), Wrong> {
+        if !self.memory.is_empty() {
+            length("memory", &self.memory, n)?;
+            length("room", &self.room, d)?;
+        }
+        self.rivals.check(n)
+    }
+
+    /// Whether so many bytes fit into device `d`, if memory is limited.
+    #[inline]
+    #[must_use]
+    pub fn fits(&self, bytes: f64, d: usize) -> bool {
+        bytes <= self.room[d] * (1.0 + SLACK)
+    }
+}
 
 /// Rivals of every unit, or nothing if no unit has any.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,8 @@
 //! Order and adjacency of graphs given as columns of sources and targets.
 
+use std::ops::Range;
+
+use crate::check::{Wrong, each, indices, length, rising};
 use crate::instance::Id;
 
 /// Positions of a column by key: those of k are `positions[start[k]..start[k + 1]]`, ascending.
@@ -34,6 +37,74 @@ impl Groups {
     #[must_use]
     pub fn of(&self, key: usize) -> &[Id] {
         &self.positions[self.start[key] as usize..self.start[key + 1] as usize]
+    }
+}
+
+/// Order and adjacency of N operators, or tasks, and the M streams between them.
+///
+/// Streams out of one operator are adjacent.
+#[derive(Clone, Debug)]
+pub struct Adjacency {
+    /// [N] topological
+    pub order: Vec<Id>,
+    /// [M] operator that sends
+    pub source: Vec<Id>,
+    /// [M] operator that receives
+    pub target: Vec<Id>,
+    /// [N] first stream out of an operator
+    pub out_start: Vec<Id>,
+    /// [N] index after the last
+    pub out_end: Vec<Id>,
+    /// [N + 1] the streams into v are `in_streams[in_start[v]..in_start[v + 1]]`
+    pub in_start: Vec<Id>,
+    /// [M] port by port
+    pub in_streams: Vec<Id>,
+}
+
+impl Adjacency {
+    /// Number of streams, M.
+    #[inline]
+    #[must_use]
+    pub fn n_streams(&self) -> usize {
+        self.source.len()
+    }
+
+    /// Operators in topological order.
+    pub fn in_order(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator + '_ {
+        self.order.iter().map(|&v| v as usize)
+    }
+
+    /// Streams out of an operator.
+    #[inline]
+    #[must_use]
+    pub fn outputs(&self, v: usize) -> Range<usize> {
+        self.out_start[v] as usize..self.out_end[v] as usize
+    }
+
+    /// Streams into an operator.
+    #[inline]
+    #[must_use]
+    pub fn inputs(&self, v: usize) -> &[Id] {
+        &self.in_streams[self.in_start[v] as usize..self.in_start[v + 1] as usize]
+    }
+
+    /// Operators at the two ends of a stream.
+    #[inline]
+    #[must_use]
+    pub fn ends(&self, stream: usize) -> (usize, usize) {
+        (self.source[stream] as usize, self.target[stream] as usize)
+    }
+
+    /// Check lengths and indices for `n` operators.
+    pub fn check(&self, n: usize) -> Result<(), Wrong> {
+        let m = self.n_streams();
+        each!(length, self, n; order out_start out_end);
+        each!(length, self, m; target in_streams);
+        each!(indices, self, n; order source target);
+        each!(indices, self, m + 1; out_start out_end);
+        length("in_start", &self.in_start, n + 1)?;
+        rising("in_start", &self.in_start, m)?;
+        indices("in_streams", &self.in_streams, m)
     }
 }
 

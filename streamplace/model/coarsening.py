@@ -36,7 +36,7 @@ class _LevelColumns(NamedTuple):
     kind: Ints  # [U] row of `allowed`
     allowed: Bools  # [K, D]
     rival_start: Longs  # [U + 1] rivals of unit u, or [0] if there are none
-    rival: Ints
+    rivals: Ints
     device_type: Ints  # [D]
     platform: Platform
     memory: Floats  # [U] bytes, or [0] if memory does not limit
@@ -90,7 +90,7 @@ def level_with(problem: "Problem", instance: Instance) -> Level:
         kind=np.zeros(n, np.int32),
         allowed=np.ones((1, d), np.bool_),
         rival_start=np.zeros(0, np.int64),
-        rival=np.zeros(0, np.int32),
+        rivals=np.zeros(0, np.int32),
         device_type=instance.device_type,
         platform=instance.platform,
         memory=np.zeros(0),
@@ -122,7 +122,7 @@ def _ruled(level: Level, rules: "PlacementRules") -> Level:
         allowed=np.ascontiguousarray(rows),
         kind=kind.ravel().astype(np.int32),
         rival_start=start if len(rivals) else np.zeros(0, np.int64),
-        rival=rivals.astype(np.int32),
+        rivals=rivals.astype(np.int32),
         memory=np.zeros(0) if rules.memory is None else rules.memory,
         room=np.zeros(0) if rules.room is None else rules.room.copy(),
         ruled=True,

@@ -55,7 +55,7 @@ def _fetching(tasks: Tasks, place: Ints, rows: Ints) -> Floats:
     """Seconds to fetch the inputs of each row on every device [rows, D]."""
     cost = np.where(np.isinf(tasks.work[rows]), np.inf, 0.0)
     for i, v in enumerate(rows.tolist()):
-        for e in tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]].tolist():
+        for e in tasks.in_streams[tasks.in_start[v] : tasks.in_start[v + 1]].tolist():
             a = place[tasks.source[e]]
             size, fixed_s = tasks.size[e], tasks.fixed_s[e]
             sent = sending_times(tasks.latency[a], size, tasks.wire[a], fixed_s)

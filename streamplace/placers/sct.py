@@ -44,7 +44,7 @@ def favourites(tasks: Tasks) -> Ints:
     relaxed = _relaxed(tasks)
     for e in np.argsort(relaxed, kind="stable").tolist():
         u, v = tasks.source[e], tasks.target[e]
-        before = tasks.source[tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]]
+        before = tasks.source[tasks.in_streams[tasks.in_start[v] : tasks.in_start[v + 1]]]
         if relaxed[e] < FAVOURITE and favourite[u] < 0 and v not in favourite[before]:
             favourite[u] = v
     return favourite
@@ -63,7 +63,7 @@ def _relaxed(tasks: Tasks) -> np.ndarray:
     for v in range(len(work)):
         solver.Add(end >= s[v] + work[v] / unit)
         out = x[tasks.out_start[v] : tasks.out_end[v]]
-        into = [x[e] for e in tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]]
+        into = [x[e] for e in tasks.in_streams[tasks.in_start[v] : tasks.in_start[v + 1]]]
         for streams in (out, into):
             if len(streams) > 1:
                 solver.Add(sum(streams) >= len(streams) - 1)

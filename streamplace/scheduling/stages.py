@@ -156,7 +156,7 @@ def _cut_out(tasks: Tasks, rows: Ints, streams: Ints, begins: bool) -> Tasks:
     source, target = local[tasks.source[streams]], local[tasks.target[streams]]
     by_source = np.argsort(source, kind="stable")
     streams, source, target = streams[by_source], source[by_source], target[by_source]
-    in_start, in_stream = _core.group_by(target, n)
+    in_start, in_streams = _core.group_by(target, n)
     out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int32)
     work = tasks.work[rows].copy()
     if begins:
@@ -167,7 +167,7 @@ def _cut_out(tasks: Tasks, rows: Ints, streams: Ints, begins: bool) -> Tasks:
         work=work,
         order=np.arange(n, dtype=np.int32),
         in_start=in_start,
-        in_stream=in_stream,
+        in_streams=in_streams,
         out_start=out_start[:-1].copy(),
         out_end=out_start[1:].copy(),
         source=source,

@@ -20,8 +20,8 @@ from streamplace.model.problem import Problem
 class _TasksColumns(NamedTuple):
     work: Floats  # [N, D] seconds, infinite where a task may not run
     order: Ints  # [N] topological
-    in_start: Ints  # [N + 1] streams into v: in_stream[in_start[v]:in_start[v + 1]]
-    in_stream: Ints  # [E]
+    in_start: Ints  # [N + 1] streams into v: in_streams[in_start[v]:in_start[v + 1]]
+    in_streams: Ints  # [E]
     out_start: Ints  # [N] first stream out of a task
     out_end: Ints  # [N]
     source: Ints  # [E]
@@ -83,7 +83,7 @@ def _compiled_tasks(problem: Problem) -> Tasks:
         work=np.ascontiguousarray(work),
         order=instance.order,
         in_start=instance.in_start,
-        in_stream=instance.in_streams,
+        in_streams=instance.in_streams,
         out_start=instance.out_start,
         out_end=instance.out_end,
         source=instance.source,

@@ -36,7 +36,7 @@ pub fn heavy_groups(
         if watch.is_over(ENTRY_WORK * (1 + level.around(u).len())) {
             break;
         }
-        if size[leader[u] as usize] > 1 || !level.rivals.of(u).is_empty() {
+        if size[leader[u] as usize] > 1 || !level.rules.rivals.of(u).is_empty() {
             continue;
         }
         if let Some(best) = heaviest(level, place, &leader, &weight, &mut towards, u, most) {
@@ -63,7 +63,7 @@ fn heaviest(
 ) -> Option<usize> {
     let groups = level.around(u).iter().map(|entry| leader[entry.peer as usize] as usize);
     for (entry, g) in level.around(u).iter().zip(groups.clone()) {
-        if level.rivals.of(entry.peer as usize).is_empty() {
+        if level.rules.rivals.of(entry.peer as usize).is_empty() {
             towards[g] += entry.sent + entry.taken;
         }
     }

@@ -5,9 +5,9 @@
 
 use crate::arithmetic::{largest, max};
 use crate::check::{Wrong, indices, length, rising, shape};
-use crate::equation::{egress_at, ingress_at, link_at, n_resources};
+use crate::equation::{egress_at, link_at, n_resources};
 use crate::instance::{Id, Platform};
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::table::Table;
 
 /// The streams between a unit and another one.
@@ -40,14 +40,10 @@ pub struct Level {
     pub kind: Vec<Id>,
     /// [K, D]
     pub allowed: Table<bool>,
-    pub rivals: Rivals,
+    pub rules: Rules,
     /// [D]
     pub device_type: Vec<Id>,
     pub platform: Platform,
-    /// [U] bytes, or empty if memory does not limit
-    pub memory: Vec<f64>,
-    /// [D] bytes
-    pub room: Vec<f64>,
     /// whether some unit may not use some device
     pub ruled: bool,
     /// whether only devices and links limit
@@ -128,7 +124,7 @@ impl Level {
                     loads[link_at(d, a, b)] += sent * self.platform.seconds_per_byte[(a, b)];
                 } else {
                     let tuples = self.tuples.get(e).map_or(0.0, |pair| pair.0);
-                    self.platform.add_flow(loads, a, b, tuples, sent);
+                    self.platform.each_load(tuples, sent, (a, b), |r, load| loads[r] += load);
                 }
             }
         }
@@ -176,27 +172,7 @@ impl Level {
         indices("kind", &self.kind, self.allowed.rows())?;
         shape("allowed", &self.allowed, self.allowed.rows(), d)?;
         indices("device_type", &self.device_type, types)?;
-        if !self.memory.is_empty() {
-            length("memory", &self.memory, n)?;
-            length("room", &self.room, d)?;
-        }
-        self.rivals.check(n)?;
+        self.rules.check(n, d)?;
         self.platform.check(d)
-    }
-}
-
-impl Platform {
-    /// Add the loads of tuples/s and bytes/s from device `a` to another device `b`.
-    #[inline]
-    pub fn add_flow(&self, loads: &mut [f64], a: usize, b: usize, tuples: f64, traffic: f64) {
-        let d = self.cores.len();
-        let (link, egress, ingress) = self.flow_loads(tuples, traffic, a, b);
-        if self.handles() {
-            loads[a] += self.handling(tuples, traffic, a);
-            loads[b] += self.handling(tuples, traffic, b);
-        }
-        loads[link_at(d, a, b)] += link;
-        loads[egress_at(d, a)] += egress;
-        loads[ingress_at(d, b)] += ingress;
     }
 }

@@ -16,8 +16,6 @@ use crate::watch::Watch;
 
 /// Share by which sums of the same terms in another order may differ.
 const TIE: f64 = 1e-12;
-/// Share of a device's memory by which units may exceed it, for rounding.
-const SLACK: f64 = 1e-9;
 /// Share of moves of tasks on the critical chain.
 const ON_CHAIN: f64 = 0.85;
 const REORDER: f64 = 0.3;
@@ -110,7 +108,7 @@ impl Annealing {
         let (makespan, _) = self.sequence.follow(tasks, 0, Tails::Least, f64::INFINITY);
         self.sequence.settle(tasks);
         self.used.fill(0.0);
-        for (u, &memory) in tasks.memory.iter().enumerate() {
+        for (u, &memory) in tasks.rules.memory.iter().enumerate() {
             let home = self.home(tasks, u);
             self.used[home] += memory;
         }
@@ -188,14 +186,7 @@ impl Annealing {
         }
         sequence.bring(v, to);
         let begin = old.min(to);
-        let (makespan, end) = sequence.follow(tasks, begin, Tails::Current, limit);
-        if makespan < f64::INFINITY {
-            self.take(tasks, makespan);
-        } else {
-            sequence.restore(begin, end);
-            sequence.bring(v, old);
-        }
-        end.saturating_sub(begin)
+        self.judge(tasks, begin, Tails::Current, limit, None, |sequence, _| sequence.bring(v, old))
     }
 
     /// Draw a device: any, that of a neighbour, or the one with the least moving cost.
@@ -235,16 +226,10 @@ impl Annealing {
             sequence.bring(v, to);
         }
         let begin = old.min(to);
-        let (makespan, end) = sequence.follow(tasks, begin, Tails::Current, limit);
-        if makespan < f64::INFINITY {
-            self.take_room(tasks, b);
-            self.take(tasks, makespan);
-        } else {
-            sequence.restore(begin, end);
+        self.judge(tasks, begin, Tails::Current, limit, Some(b), |sequence, _| {
             sequence.bring(v, old);
             (sequence.place[v], sequence.tail[v]) = (a, tail);
-        }
-        end.saturating_sub(begin)
+        })
     }
 
     /// Draw the units that move to device `b` with that of task `v`.
@@ -299,17 +284,37 @@ impl Annealing {
                 begin = begin.min(sequence.position[v as usize] as usize);
             }
         }
-        let (makespan, end) = sequence.follow(tasks, begin, Tails::Least, limit);
-        if makespan < f64::INFINITY {
-            self.take_room(tasks, b);
-            self.take(tasks, makespan);
-        } else {
-            sequence.restore(begin, end);
-            for &(u, home) in group.iter() {
+        self.judge(tasks, begin, Tails::Least, limit, Some(b), |sequence, group| {
+            for &(u, home) in group {
                 for &v in tasks.members_of(u) {
                     sequence.place[v as usize] = home;
                 }
             }
+        })
+    }
+
+    /// Time a changed schedule from a position on, and keep it if it stays below the limit; else
+    /// undo the change. Return the number of tasks that were timed, about.
+    #[inline]
+    fn judge(
+        &mut self,
+        tasks: &Tasks,
+        begin: usize,
+        tails: Tails,
+        limit: f64,
+        to: Option<usize>,
+        undo: impl FnOnce(&mut Sequence, &[(usize, Id)]),
+    ) -> usize {
+        let (makespan, end) = self.sequence.follow(tasks, begin, tails, limit);
+        if makespan < f64::INFINITY {
+            if let Some(b) = to {
+                self.take_room(tasks, b);
+            }
+            self.sequence.settle(tasks);
+            self.stand(tasks, makespan);
+        } else {
+            self.sequence.restore(begin, end);
+            undo(&mut self.sequence, &self.group);
         }
         end.saturating_sub(begin)
     }
@@ -322,14 +327,14 @@ impl Annealing {
     /// Whether device `b` has enough memory for the units of the group, and no rivals of them.
     fn may_move(&self, tasks: &Tasks, b: usize) -> bool {
         let units = self.group.iter().map(|&(u, _)| u);
-        if !tasks.memory.is_empty() {
-            let used = units.clone().fold(self.used[b], |used, u| used + tasks.memory[u]);
-            if used > tasks.room[b] * (1.0 + SLACK) {
+        if !tasks.rules.memory.is_empty() {
+            let used = units.clone().fold(self.used[b], |used, u| used + tasks.rules.memory[u]);
+            if !tasks.rules.fits(used, b) {
                 return false;
             }
         }
         let is_moved = |rival| self.group.iter().any(|&(u, _)| u == rival);
-        units.flat_map(|u| tasks.rivals.of(u)).all(|&rival| {
+        units.flat_map(|u| tasks.rules.rivals.of(u)).all(|&rival| {
             let rival = rival as usize;
             !is_moved(rival) && self.home(tasks, rival) != b
         })
@@ -352,17 +357,12 @@ impl Annealing {
 
     /// Update the used memory after a move of the group.
     fn take_room(&mut self, tasks: &Tasks, b: usize) {
-        if !tasks.memory.is_empty() {
+        if !tasks.rules.memory.is_empty() {
             for &(u, home) in &self.group {
-                self.used[home as usize] -= tasks.memory[u];
-                self.used[b] += tasks.memory[u];
+                self.used[home as usize] -= tasks.rules.memory[u];
+                self.used[b] += tasks.rules.memory[u];
             }
         }
-    }
-
-    fn take(&mut self, tasks: &Tasks, makespan: f64) {
-        self.sequence.settle(tasks);
-        self.stand(tasks, makespan);
     }
 
     /// Set the value of the current schedule, and keep it if it is the best so far, with or without

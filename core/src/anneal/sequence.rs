@@ -7,7 +7,7 @@
 
 use crate::arithmetic::max;
 use crate::instance::{Id, NONE};
-use crate::scheduling::Tasks;
+use crate::scheduling::{Tasks, ready_at};
 
 /// What the start of a task waited for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,18 +188,9 @@ impl Sequence {
         self.follow(tasks, 0, Tails::Least, f64::INFINITY);
         let start = (0..self.order.len()).map(|v| match self.runs[v].cause {
             Cause::Core(u) => self.runs[u as usize].finish,
-            _ => self.ready(tasks, v),
+            _ => ready_at(tasks, &self.place, |u| self.runs[u].finish, v, self.place[v] as usize),
         });
         start.collect()
-    }
-
-    /// Time at which all inputs of a task are on its device.
-    fn ready(&self, tasks: &Tasks, v: usize) -> f64 {
-        tasks.inputs(v).iter().fold(0.0, |ready, &e| {
-            let u = tasks.source[e as usize] as usize;
-            let (a, b) = (self.place[u] as usize, self.place[v] as usize);
-            max(ready, self.runs[u].finish + tasks.transfer(e as usize, a, b))
-        })
     }
 
     /// Least seconds after the finish of a task, given the tails of its successors.

@@ -258,7 +258,7 @@ impl Walk {
         let trial = Move { there, a, b };
         let may = a != b
             && (!level.ruled || self.is_allowed(level, trial))
-            && (level.memory.is_empty() || self.has_room(level, trial));
+            && (level.rules.memory.is_empty() || self.has_room(level, trial));
         may.then_some(trial)
     }
 
@@ -327,10 +327,10 @@ impl Walk {
     /// Whether no moved unit shares its device with a rival.
     #[inline]
     fn is_apart(&self, level: &Level) -> bool {
-        level.rivals.is_empty()
+        level.rules.rivals.is_empty()
             || self.moved.iter().all(|&u| {
                 let u = u as usize;
-                !level.rivals.meet(&self.place, u, self.place[u] as usize)
+                !level.rules.rivals.meet(&self.place, u, self.place[u] as usize)
             })
     }
 
@@ -339,14 +339,14 @@ impl Walk {
         let change = self.memory_change(level, trial);
         let (a, b) = (trial.a, trial.b);
         let (on_a, on_b) = (self.used[a] - change, self.used[b] + change);
-        let fits_a = change >= 0.0 || on_a <= level.room[a] * (1.0 + MEMORY_SLACK);
-        fits_a && (change <= 0.0 || on_b <= level.room[b] * (1.0 + MEMORY_SLACK))
+        let fits_a = change >= 0.0 || on_a <= level.rules.room[a] * (1.0 + MEMORY_SLACK);
+        fits_a && (change <= 0.0 || on_b <= level.rules.room[b] * (1.0 + MEMORY_SLACK))
     }
 
     /// Update the used memory after a move.
     #[inline]
     fn take_room(&mut self, level: &Level, trial: Move) {
-        if !level.memory.is_empty() {
+        if !level.rules.memory.is_empty() {
             let change = self.memory_change(level, trial);
             self.used[trial.a] -= change;
             self.used[trial.b] += change;
@@ -356,7 +356,7 @@ impl Walk {
     fn memory_change(&self, level: &Level, trial: Move) -> f64 {
         let units = self.moved.iter().enumerate();
         units.fold(0.0, |change, (i, &u)| {
-            let size = level.memory[u as usize];
+            let size = level.rules.memory[u as usize];
             change + if i < trial.there { size } else { -size }
         })
     }
@@ -396,8 +396,8 @@ impl Walk {
             self.moved.push(u as Id);
             if b == a
                 || !self.is_allowed(level, trial)
-                || !(level.memory.is_empty() || self.has_room(level, trial))
-                || level.rivals.meet(&self.place, u, b)
+                || !(level.rules.memory.is_empty() || self.has_room(level, trial))
+                || level.rules.rivals.meet(&self.place, u, b)
             {
                 continue;
             }
@@ -566,7 +566,7 @@ pub fn accepted(random: &mut Xorshift, gain: f64, temperature: f64) -> bool {
 /// Memory of the units on every device, [D].
 fn used(level: &Level, place: &[Id]) -> Vec<f64> {
     let mut used = vec![0.0; level.n_devices()];
-    for (&size, &d) in level.memory.iter().zip(place) {
+    for (&size, &d) in level.rules.memory.iter().zip(place) {
         used[d as usize] += size;
     }
     used
@@ -588,7 +588,7 @@ mod tests {
     use super::*;
     use crate::anneal::level::Entry;
     use crate::instance::Platform;
-    use crate::rivals::Rivals;
+    use crate::rivals::Rules;
     use crate::table::Table;
 
     /// Eight units in a row, of equal load, on four equal devices.
@@ -611,7 +611,7 @@ mod tests {
             tuples: vec![],
             kind: vec![0; n],
             allowed: Table::filled(true, 1, d),
-            rivals: Rivals::default(),
+            rules: Rules::default(),
             device_type: vec![0; d],
             platform: Platform {
                 cores: vec![1.0; d],
@@ -624,8 +624,6 @@ mod tests {
                 overhead_per_byte: 0.0,
                 gap: 0.0,
             },
-            memory: vec![],
-            room: vec![],
             ruled: false,
             plain: true,
         }

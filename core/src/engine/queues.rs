@@ -5,7 +5,7 @@
 use super::plan::{Operator, Plan};
 use super::state::{Outcome, State, received};
 use super::ticks::Run;
-use super::tuple_ages::{Ages, Draw};
+use super::tuple_ages::{Ages, Draw, Pair};
 use super::wiring::Inlet;
 use crate::arithmetic::max;
 
@@ -28,6 +28,28 @@ impl<A: Ages> Run<'_, A> {
     /// Take in min(waiting, limit / cost, free space downstream) tuples and emit the results.
     #[inline(always)]
     pub fn process(&mut self, v: usize, limit: f64, slice: usize) -> Done {
+        self.take_in(
+            v,
+            limit,
+            slice,
+            |take, operator, plan, state| state.fitting(take, operator, plan),
+            |take, stamp, operator, plan, state, ages| {
+                state.emit(take, stamp, operator, plan, ages);
+            },
+        )
+    }
+
+    /// Take in min(waiting, limit / cost, what is `free` for so many) tuples, and `put` them where
+    /// they go.
+    #[inline(always)]
+    pub fn take_in(
+        &mut self,
+        v: usize,
+        limit: f64,
+        slice: usize,
+        free: impl FnOnce(f64, &Operator, &Plan, &State) -> f64,
+        put: impl FnOnce(f64, Pair, &Operator, &Plan, &mut State, &mut A),
+    ) -> Done {
         let Self { wiring, plan, state, totals, ages } = self;
         let operator = &plan.operators[v];
         let (joins, inlets) = (operator.joins, &wiring.inlets[operator.inlets()]);
@@ -36,8 +58,14 @@ impl<A: Ages> Run<'_, A> {
             return Done::nothing(Outcome::Done);
         }
         let cost = operator.cost + receiving_cost(operator, inlets, waiting, plan, state);
-        let (mut take, mut outcome) = affordable(v, waiting, cost, limit, plan, state);
-        let free = state.fitting(take, operator, plan);
+        let (mut take, mut outcome) = (waiting, Outcome::Done);
+        if take * cost > limit {
+            (take, outcome) = (limit / cost, Outcome::Capped);
+        }
+        if plan.limited && state.served[v] + take > operator.most {
+            (take, outcome) = (max(operator.most - state.served[v], 0.0), Outcome::Blocked);
+        }
+        let free = free(take, operator, plan, state);
         if free < take {
             (take, outcome) = (free, Outcome::Blocked);
         }
@@ -46,39 +74,16 @@ impl<A: Ages> Run<'_, A> {
         }
         let stamp = ages.drawn(Draw { v, joins, inlets, take, waiting, slice }, wiring, state);
         state.draw(take, waiting, joins, inlets);
-        state.emit(take, stamp, operator, plan, ages);
+        put(take, stamp, operator, plan, state, ages);
         totals.taken[v] += take;
         state.served[v] += take;
         Done { tuples: take, seconds: take * cost, outcome }
     }
 }
 
-/// Number of waiting tuples that the CPU limit and the operator's own cores allow.
-#[inline(always)]
-pub fn affordable(
-    v: usize,
-    waiting: f64,
-    cost: f64,
-    limit: f64,
-    plan: &Plan,
-    state: &State,
-) -> (f64, Outcome) {
-    let (mut take, mut outcome) = (waiting, Outcome::Done);
-    if take * cost > limit {
-        (take, outcome) = (limit / cost, Outcome::Capped);
-    }
-    if plan.limited {
-        let (most, served) = (plan.operators[v].most, state.served[v]);
-        if served + take > most {
-            (take, outcome) = (max(most - served, 0.0), Outcome::Blocked);
-        }
-    }
-    (take, outcome)
-}
-
 /// Core seconds for receiving over links, per tuple (or set) taken in.
 #[inline(always)]
-pub fn receiving_cost(
+fn receiving_cost(
     operator: &Operator,
     inlets: &[Inlet],
     waiting: f64,

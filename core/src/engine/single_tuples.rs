@@ -13,6 +13,7 @@ use super::wiring::{Policy, Wiring};
 use super::{Stopped, filled, go_on};
 use crate::arithmetic::{max, min};
 use crate::instance::{Id, Instance};
+use crate::random::Xorshift;
 use crate::table::Table;
 use crate::watch::Watch;
 
@@ -179,8 +180,7 @@ struct Tuples<'a> {
     plan: Plan,
     seconds: Vec<f64>,
     random: Randomness,
-    /// state of the generator
-    word: u64,
+    generator: Xorshift,
     events: Events,
     cores: Vec<Cores>,
     servers: Vec<Server>,
@@ -205,7 +205,7 @@ impl<'a> Tuples<'a> {
         wiring: &'a Wiring,
         placement: &[Id],
         plan: Plan,
-        (random, word): (Randomness, u64),
+        (random, state): (Randomness, u64),
     ) -> Result<Self, Stopped> {
         let d = instance.n_devices();
         let each = placement.iter().enumerate();
@@ -213,7 +213,7 @@ impl<'a> Tuples<'a> {
         Ok(Self {
             seconds: seconds.collect(),
             random,
-            word,
+            generator: Xorshift::in_state(state),
             events: Events::new(MOST_WAITING),
             cores: cores(instance, wiring, &plan),
             servers: servers(instance, wiring, placement, &plan),
@@ -231,14 +231,9 @@ impl<'a> Tuples<'a> {
         })
     }
 
-    /// Draw a number above 0 and below 1, by xorshift.
+    /// Draw a number above 0 and below 1.
     fn uniform(&mut self) -> f64 {
-        let mut x = self.word;
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        self.word = x;
-        ((x >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0
+        ((self.generator.draw() >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0
     }
 
     /// Plan the first tuples of the sources, and the first advances of the windows.

@@ -1,10 +1,10 @@
 //! Windows: a windowed operator collects tuples in panes, and emits f(tuples in the panes) every
 //! advance.
 
-use super::queues::{Done, affordable, receiving_cost};
+use super::queues::Done;
 use super::state::Outcome;
 use super::ticks::Run;
-use super::tuple_ages::{Ages, Draw};
+use super::tuple_ages::Ages;
 use crate::arithmetic::max;
 
 /// Capacity of a pane, as a multiple of the tuples at full rate between two advances. Without it,
@@ -29,9 +29,19 @@ impl<A: Ages> Run<'_, A> {
         if self.is_due(k, slice) {
             return Done { tuples: out, seconds: spent, outcome: Outcome::Blocked };
         }
-        let done = self.take_in(v, k, limit - spent, slice);
-        self.totals.taken[v] += done.tuples;
-        self.state.served[v] += done.tuples;
+        let window = &self.wiring.windows[k];
+        let pane = window.open_pane(self.state.advanced[k]);
+        let comes = window.input_rate * self.wiring.settings.peak * window.advance;
+        let done = self.take_in(
+            v,
+            limit - spent,
+            slice,
+            |_, _, _, state| max(MOST * comes - state.panes[pane], 0.0),
+            |take, stamp, _, _, state, ages| {
+                ages.collect(pane, state.panes[pane], take, stamp);
+                state.panes[pane] += take;
+            },
+        );
         Done { tuples: out + done.tuples, seconds: spent + done.seconds, outcome: done.outcome }
     }
 
@@ -70,33 +80,5 @@ impl<A: Ages> Run<'_, A> {
         state.emit(amount, stamp, operator, plan, ages);
         state.results[k] = if amount == results { 0.0 } else { results - amount };
         amount
-    }
-
-    /// Move waiting tuples into the open pane, up to its capacity.
-    fn take_in(&mut self, v: usize, k: usize, limit: f64, slice: usize) -> Done {
-        let Self { wiring, plan, state, ages, .. } = self;
-        let operator = &plan.operators[v];
-        let (joins, inlets) = (operator.joins, &wiring.inlets[operator.inlets()]);
-        let waiting = state.waiting(joins, inlets);
-        if waiting <= 0.0 {
-            return Done::nothing(Outcome::Done);
-        }
-        let cost = operator.cost + receiving_cost(operator, inlets, waiting, plan, state);
-        let (mut take, mut outcome) = affordable(v, waiting, cost, limit, plan, state);
-        let window = &wiring.windows[k];
-        let pane = window.open_pane(state.advanced[k]);
-        let comes = window.input_rate * wiring.settings.peak * window.advance;
-        let free = max(MOST * comes - state.panes[pane], 0.0);
-        if free < take {
-            (take, outcome) = (free, Outcome::Blocked);
-        }
-        if take <= 0.0 {
-            return Done::nothing(outcome);
-        }
-        let stamp = ages.drawn(Draw { v, joins, inlets, take, waiting, slice }, wiring, state);
-        ages.collect(pane, state.panes[pane], take, stamp);
-        state.draw(take, waiting, joins, inlets);
-        state.panes[pane] += take;
-        Done { tuples: take, seconds: take * cost, outcome }
     }
 }

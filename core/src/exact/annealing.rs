@@ -117,6 +117,6 @@ fn norm(loads: &[f64], peak: f64) -> f64 {
 fn is_legal(units: &Units, place: &[Id], u: usize) -> bool {
     let d = place[u] as usize;
     !units.load[(u, d)].is_infinite()
-        && !units.rivals.meet(place, u, d)
+        && !units.rules.rivals.meet(place, u, d)
         && units.has_memory(place, u, d)
 }

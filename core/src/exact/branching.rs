@@ -392,7 +392,7 @@ impl<'a> Search<'a> {
         loads[d] + own + platform.handling(handled, sent + taken, d) < full[d]
             && loads[egress_at(n, d)] + nic_load(sent, platform.egress[d]) < cut
             && loads[ingress_at(n, d)] + nic_load(taken, platform.ingress[d]) < cut
-            && !units.rivals.meet(&self.place, u, d)
+            && !units.rules.rivals.meet(&self.place, u, d)
             && units.has_memory(&self.place, u, d)
     }
 

@@ -29,7 +29,7 @@ impl Listing {
         let before = units.classes.iter().zip(devices).map(|(class, d)| latest.insert(class, d));
         let before: Vec<Id> = before.map(|equal| equal.unwrap_or(NONE)).collect();
         let (place, placed) = (vec![NONE; units.n_units()], vec![0; before.len()]);
-        let used = units.memory.first().map_or(vec![], |&memory| vec![memory; before.len()]);
+        let used = units.rules.memory.first().map_or(vec![], |&memory| vec![memory; before.len()]);
         Self { place, placed, before, used, next: Some(0) }
     }
 
@@ -91,8 +91,8 @@ impl Listing {
         let n_devices = self.placed.len();
         self.used.resize((u + 1) * n_devices, 0.0);
         let used = &mut self.used[u * n_devices..];
-        used.fill(units.memory[u]);
-        for (&d, memory) in self.place[..u].iter().zip(&units.memory) {
+        used.fill(units.rules.memory[u]);
+        for (&d, memory) in self.place[..u].iter().zip(&units.rules.memory) {
             used[d as usize] += memory;
         }
     }
@@ -102,8 +102,8 @@ impl Listing {
     fn may(&self, units: &Units, u: usize, d: usize) -> bool {
         units.load[(u, d)].is_finite()
             && (self.placed[d] > 0 || self.is_first(d))
-            && !units.rivals.meet(&self.place, u, d)
-            && (self.used.is_empty() || units.fits(self.used[u * self.placed.len() + d], d))
+            && !units.rules.rivals.meet(&self.place, u, d)
+            && (self.used.is_empty() || units.rules.fits(self.used[u * self.placed.len() + d], d))
     }
 
     /// Whether no empty device before this one is equal to it.

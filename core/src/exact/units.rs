@@ -6,11 +6,8 @@
 use crate::arithmetic::{largest, max};
 use crate::check::{Wrong, each, indices, length, rising};
 use crate::instance::{Id, Platform};
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::table::Table;
-
-/// Share by which a device may be overfull, for rounding errors.
-const SLACK: f64 = 1e-9;
 
 /// Units and the streams between them; whoever has checked units may trust their indices.
 #[derive(Clone, Debug)]
@@ -31,14 +28,10 @@ pub struct Units {
     pub start: Vec<Id>,
     /// [2E]
     pub around: Vec<Id>,
-    pub rivals: Rivals,
+    pub rules: Rules,
     pub platform: Platform,
     /// [D] devices of a class are interchangeable
     pub classes: Vec<Id>,
-    /// [U] bytes, or empty if memory is unlimited
-    pub memory: Vec<f64>,
-    /// [D] bytes
-    pub room: Vec<f64>,
 }
 
 impl Units {
@@ -76,7 +69,7 @@ impl Units {
         for ((&u, &v), (&tuples, &traffic)) in ends.zip(self.tuples.iter().zip(&self.traffic)) {
             let (a, b) = (place[u as usize] as usize, place[v as usize] as usize);
             if a != b {
-                self.platform.add_flow(loads, a, b, tuples, traffic);
+                self.platform.each_load(tuples, traffic, (a, b), |r, load| loads[r] += load);
             }
         }
         largest(peak, loads)
@@ -85,18 +78,12 @@ impl Units {
     /// Whether unit `u` fits into the memory of device `d`, beside the other units there.
     #[must_use]
     pub fn has_memory(&self, place: &[Id], u: usize, d: usize) -> bool {
-        if self.memory.is_empty() {
+        let memory = &self.rules.memory;
+        if memory.is_empty() {
             return true;
         }
         let others = place.iter().enumerate().filter(|&(v, &at)| at as usize == d && v != u);
-        self.fits(others.fold(self.memory[u], |used, (v, _)| used + self.memory[v]), d)
-    }
-
-    /// Whether device `d` has so much memory, which is limited.
-    #[inline]
-    #[must_use]
-    pub fn fits(&self, used: f64, d: usize) -> bool {
-        used <= self.room[d] * (1.0 + SLACK)
+        self.rules.fits(others.fold(memory[u], |used, (v, _)| used + memory[v]), d)
     }
 
     /// Check lengths and indices.
@@ -111,11 +98,7 @@ impl Units {
         length("start", &self.start, n + 1)?;
         rising("start", &self.start, self.around.len())?;
         indices("around", &self.around, m)?;
-        if !self.memory.is_empty() {
-            length("memory", &self.memory, n)?;
-            length("room", &self.room, d)?;
-        }
-        self.rivals.check(n)?;
+        self.rules.check(n, d)?;
         self.platform.check(d)
     }
 }
@@ -135,7 +118,7 @@ pub mod tests {
             tuples: vec![],
             start: vec![0; n + 1],
             around: vec![],
-            rivals: Rivals::default(),
+            rules: Rules::default(),
             platform: Platform {
                 cores: vec![1.0; d],
                 free_cores: vec![1.0; d],
@@ -148,8 +131,6 @@ pub mod tests {
                 gap: 0.0,
             },
             classes: vec![0; d],
-            memory: vec![],
-            room: vec![],
         };
         units.check().expect("units");
         units
@@ -158,7 +139,7 @@ pub mod tests {
     #[test]
     fn memory_is_shared_by_the_units_of_a_device() {
         let mut units = alike(3, 2);
-        (units.memory, units.room) = (vec![1.0; 3], vec![2.0; 2]);
+        (units.rules.memory, units.rules.room) = (vec![1.0; 3], vec![2.0; 2]);
         assert!(units.has_memory(&[0, 0, 1], 1, 0));
         assert!(!units.has_memory(&[0, 0, 1], 2, 0));
     }

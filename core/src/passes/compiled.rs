@@ -10,9 +10,14 @@ use crate::table::Table;
 /// Numbers of cores are below it.
 const MOST_CORES: usize = 1 << 31;
 
-/// An operator, and the streams that it sends.
+/// An operator, and the streams that it sends; a record of `streamsim.passes.compiled.OPERATOR`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Operator {
+    /// higher goes first
+    pub priority: f64,
+    /// most streams on a path from an operator without inputs
+    pub level: i32,
     /// number of streams that it receives
     pub inputs: Id,
     /// first stream out of it
@@ -21,7 +26,8 @@ pub struct Operator {
     pub out_end: Id,
 }
 
-/// A stream of one pass.
+/// A stream of one pass; a record of `streamsim.passes.compiled.STREAM`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     /// bytes

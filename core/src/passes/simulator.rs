@@ -317,7 +317,13 @@ mod tests {
 
     /// A source that feeds two operators of one second each, by transfers of one second.
     fn fork() -> Pass {
-        let operator = |inputs, out_start, out_end| Operator { inputs, out_start, out_end };
+        let operator = |inputs, out_start, out_end| Operator {
+            priority: 0.0,
+            level: 0,
+            inputs,
+            out_start,
+            out_end,
+        };
         let stream = |first, target| {
             let more = NONE;
             Stream { size: 1.0, tuples: 1.0, source: 0, target, first, more }

@@ -9,41 +9,10 @@ use crate::instance::Id;
 use crate::packing::SLACK;
 use crate::table::Table;
 
-/// Features of a device, by column.
-pub mod device {
-    pub const LOAD: usize = 0;
-    pub const LOAD_AFTER: usize = 1;
-    pub const TOO_MUCH_AFTER: usize = 2;
-    pub const LINK_AFTER: usize = 3;
-    pub const LINK_TOO_MUCH_AFTER: usize = 4;
-    pub const SHARE_AT_HOME: usize = 5;
-    pub const FLOW_AT_HOME: usize = 6;
-    pub const FLOW_CUT: usize = 7;
-    pub const FLOW_LOOSE: usize = 8;
-    pub const EMPTY: usize = 9;
-    pub const LAST: usize = 10;
-    pub const SPEED: usize = 11;
-    pub const PEAK_GROWTH: usize = 12;
-    pub const ROOM_OVER_COMING: usize = 13;
-    pub const MISFIT: usize = 14;
-    pub const OWN: usize = 15;
-    pub const LESS_ROOM_THAN_MOST: usize = 16;
-    pub const NEIGHBOUR: usize = 17;
-    pub const FULLEST_LINK: usize = 18;
-    pub const FLOW: usize = 19;
-    pub const N: usize = 20;
-}
-
-/// Features of a decision itself, by column.
-pub mod step {
-    pub const COMING: usize = 0;
-    pub const COMING_OVER_ROOM: usize = 1;
-    pub const PEAK: usize = 2;
-    pub const DEVICES_USED: usize = 3;
-    pub const MOST_ROOM: usize = 4;
-    pub const POSITION: usize = 5;
-    pub const N: usize = 6;
-}
+/// Numbers of features of a device and of a decision; `streamplace.learn.models.pilot.features`
+/// names their columns.
+pub const OF_DEVICE: usize = 20;
+pub const OF_STEP: usize = 6;
 
 /// Largest value of a feature that has no bound of its own.
 const MOST: f64 = 4.0;
@@ -236,20 +205,20 @@ impl State {
                 has_empty[class as usize] = true;
             }
         }
-        for &rival in level.rivals.of(u) {
+        for &rival in level.rules.rivals.of(u) {
             if let Some(device) = self.place[rival as usize] {
                 open[device as usize] = false;
             }
         }
-        if let Some(&memory) = level.memory.get(u) {
-            let mut free = level.room.clone();
-            for (place, memory) in self.place.iter().zip(&level.memory) {
+        if let Some(&memory) = level.rules.memory.get(u) {
+            let mut free = level.rules.room.clone();
+            for (place, memory) in self.place.iter().zip(&level.rules.memory) {
                 if let Some(device) = place {
                     free[*device as usize] -= memory;
                 }
             }
             for (a, open) in open.iter_mut().enumerate() {
-                *open &= memory <= free[a] + SLACK * level.room[a];
+                *open &= memory <= free[a] + SLACK * level.rules.room[a];
             }
         }
     }
@@ -287,39 +256,41 @@ impl State {
             let wire = features.wire[a];
             let peak = max(max(self.peak, after), worst);
             let room = 1.0 - after;
-            let row = devices.row_mut(a);
-            let mut set = |column: usize, value: f64| row[column] = value as f32;
-            set(device::LOAD, min(MOST, self.load[a]));
-            set(device::LOAD_AFTER, min(MOST, after));
-            set(device::TOO_MUCH_AFTER, min(MOST, max(0.0, after - 1.0)));
-            set(device::LINK_AFTER, min(MOST, worst));
-            set(device::LINK_TOO_MUCH_AFTER, min(MOST, max(0.0, worst - 1.0)));
-            set(device::SHARE_AT_HOME, if flow > 0.0 { home / flow } else { 0.0 });
-            set(device::FLOW_AT_HOME, min(MOST, home * wire));
-            set(device::FLOW_CUT, min(MOST, cut));
-            set(device::FLOW_LOOSE, min(MOST, self.loose[a] * wire));
-            set(device::EMPTY, f64::from(u8::from(self.units[a] == 0)));
-            set(device::LAST, f64::from(u8::from(self.last == Some(a))));
-            set(device::SPEED, if own > 0.0 { least / own } else { 1.0 });
-            set(device::PEAK_GROWTH, min(MOST, peak - self.peak));
             let for_coming = if after < 1.0 { min(MOST, room / (self.coming + 1e-3)) } else { 0.0 };
-            set(device::ROOM_OVER_COMING, for_coming);
-            set(device::MISFIT, min(MOST, room.abs() * 10.0));
-            set(device::OWN, min(MOST, own));
-            set(device::LESS_ROOM_THAN_MOST, most_free - max(0.0, 1.0 - self.load[a]));
-            set(device::NEIGHBOUR, f64::from(u8::from(home > 0.0)));
-            let fullest = max(flows.fullest_out[a], flows.fullest_in[a]);
-            set(device::FULLEST_LINK, min(MOST, fullest));
-            set(device::FLOW, min(MOST, wire * flow));
+            let row: [f64; OF_DEVICE] = [
+                min(MOST, self.load[a]),
+                min(MOST, after),
+                min(MOST, max(0.0, after - 1.0)),
+                min(MOST, worst),
+                min(MOST, max(0.0, worst - 1.0)),
+                if flow > 0.0 { home / flow } else { 0.0 },
+                min(MOST, home * wire),
+                min(MOST, cut),
+                min(MOST, self.loose[a] * wire),
+                one_if(self.units[a] == 0),
+                one_if(self.last == Some(a)),
+                if own > 0.0 { least / own } else { 1.0 },
+                min(MOST, peak - self.peak),
+                for_coming,
+                min(MOST, room.abs() * 10.0),
+                min(MOST, own),
+                most_free - max(0.0, 1.0 - self.load[a]),
+                one_if(home > 0.0),
+                min(MOST, max(flows.fullest_out[a], flows.fullest_in[a])),
+                min(MOST, wire * flow),
+            ];
+            devices.row_mut(a).copy_from_slice(&row.map(|value| value as f32));
         }
         let n = features.order.len();
-        let mut set = |column: usize, value: f64| steps[column] = value as f32;
-        set(step::COMING, self.coming / (self.all_load + 1e-9));
-        set(step::COMING_OVER_ROOM, min(MOST, self.coming / (free + 1e-3)));
-        set(step::PEAK, min(MOST, self.peak));
-        set(step::DEVICES_USED, f64::from(used) / d as f64);
-        set(step::MOST_ROOM, min(MOST, most_free));
-        set(step::POSITION, (t % n) as f64 / n as f64);
+        let row: [f64; OF_STEP] = [
+            self.coming / (self.all_load + 1e-9),
+            min(MOST, self.coming / (free + 1e-3)),
+            min(MOST, self.peak),
+            f64::from(used) / d as f64,
+            min(MOST, most_free),
+            (t % n) as f64 / n as f64,
+        ];
+        steps.copy_from_slice(&row.map(|value| value as f32));
     }
 
     /// Find the flows of unit `u`, and the fullest links of every device.
@@ -382,6 +353,10 @@ impl State {
     }
 }
 
+fn one_if(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -420,11 +395,12 @@ pub(crate) mod tests {
     fn a_device_is_seen_as_it_would_be() {
         let (features, mut state) = (features(), State::new(&features()));
         state.put(&features, 2, 0);
-        let (mut rows, mut row) = (Table::filled(0.0, 2, device::N), [0.0; step::N]);
+        let (mut rows, mut row) = (Table::filled(0.0, 2, OF_DEVICE), [0.0; OF_STEP]);
         state.measure(&features, 1, 1, None, &mut rows, &mut row);
-        assert_eq!(rows.row(0)[device::LOAD_AFTER], 1.5);
-        assert_eq!(rows.row(1)[device::LINK_AFTER], 0.25);
-        assert_eq!((rows.row(0)[device::LAST], rows.row(1)[device::EMPTY]), (1.0, 1.0));
-        assert_eq!(row[step::DEVICES_USED], 0.5);
+        let (load_after, link_after, empty, last, devices_used) = (1, 3, 9, 10, 3);
+        assert_eq!(rows[(0, load_after)], 1.5);
+        assert_eq!(rows[(1, link_after)], 0.25);
+        assert_eq!((rows[(0, last)], rows[(1, empty)]), (1.0, 1.0));
+        assert_eq!(row[devices_used], 0.5);
     }
 }

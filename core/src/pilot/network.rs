@@ -7,7 +7,8 @@
 //!
 //! where n_u is the mean over the units that will be placed after u.
 
-use super::features::{Features, device, step};
+use super::decision::Layers;
+use super::features::{Features, OF_DEVICE, OF_STEP};
 use super::layers::{Matrix, Vectors, add, positive};
 use crate::check::{Wrong, each, length, matrix, shape};
 use crate::table::Table;
@@ -39,18 +40,7 @@ pub struct Network {
     pub unit_bias: Vec<f32>,
     /// [H, H]
     pub content: Matrix,
-    /// [20, H]
-    pub device: Matrix,
-    /// [6, H]
-    pub step: Matrix,
-    /// [H, H] second layer, of the device itself
-    pub own: Matrix,
-    /// [H, H] second layer, of the mean over the open devices
-    pub mean: Matrix,
-    /// [H]
-    pub own_bias: Vec<f32>,
-    /// [H]
-    pub out: Vec<f32>,
+    pub decision: Layers,
 }
 
 /// Outputs of the network for the units of one problem.
@@ -66,21 +56,17 @@ impl Network {
     /// Width of every layer, H.
     #[must_use]
     pub fn width(&self) -> usize {
-        self.out.len()
+        self.decision.width()
     }
 
     /// Check the sizes of the weights.
     pub fn check(&self) -> Result<(), Wrong> {
         let h = self.width();
-        if h == 0 {
-            return Err("there are no weights".into());
-        }
-        each!(matrix, self, h, h; content own mean);
+        self.decision.check(OF_DEVICE, OF_STEP)?;
+        matrix("content", &self.content, h, h)?;
         matrix("enter", &self.enter, self.enter.rows(), h)?;
         matrix("unit", &self.unit, 3 * h, h)?;
-        matrix("device", &self.device, device::N, h)?;
-        matrix("step", &self.step, step::N, h)?;
-        each!(length, self, h; enter_bias unit_bias own_bias);
+        each!(length, self, h; enter_bias unit_bias);
         for round in &self.rounds {
             matrix("peer", &round.peer, h, h)?;
             matrix("pair", &round.pair, round.pair.rows(), h)?;

@@ -1,19 +1,12 @@
 //! Rollouts: placements built with pilot's network, unit by unit.
-//!
-//! With x_a the features of device a, s those of the step, k_a the contents of the device, the mean
-//! over the open devices, and u the unit's part from the network,
-//!
-//!   h_a = relu(u + B s + k_a + A x_a),  g_a = relu(C h_a + D mean_b h_b + c),  logit_a = o · g_a
 
-use super::features::{Features, State, device, step};
-use super::layers::{Vectors, add, add_dot_products, drawn, log_probability, rectify, subtract};
+use super::decision::Decision;
+use super::features::{Features, OF_DEVICE, OF_STEP, State};
+use super::layers::{add, drawn, log_probability, subtract};
 use super::network::{Heads, Network};
 use super::record::Record;
 use crate::table::Table;
 use crate::watch::Watch;
-
-/// Devices whose second layers are reduced at once.
-const AT_ONCE: usize = 4;
 
 /// Devices of S rollouts of T decisions, None from where the rules left none.
 #[derive(Clone, Debug)]
@@ -49,9 +42,9 @@ pub fn rollouts(
     let mut found = Rollouts {
         chosen: Table::filled(-1, s, n_steps),
         likelihood: vec![0.0; s],
-        record: Record::new(decisions, d, device::N, step::N),
+        record: Record::new(decisions, d, OF_DEVICE, OF_STEP),
     };
-    let mut decision = Decision::new(d, h);
+    let mut decision = Decision::new(&network.decision, d);
     for i in 0..s {
         let mut state = State::new(features);
         let mut contents = Table::filled(0.0, d, h);
@@ -78,7 +71,11 @@ pub fn rollouts(
                     let Decision { devices, steps, open, .. } = &decision;
                     found.record.keep(i * n_steps + t, devices, steps, open);
                 }
-                decision.evaluate(network, heads.unit.row(unit), &contents);
+                let layers = &network.decision;
+                decision.evaluate(layers, heads.unit.row(unit), Some(&contents), |mean, rows| {
+                    rows.iter().for_each(|row| add(mean, row));
+                    mean.iter_mut().for_each(|sum| *sum /= rows.len() as f32);
+                });
                 if given.is_none() {
                     to = drawn(&decision.logits, uniform[(i, t)]);
                 }
@@ -92,96 +89,9 @@ pub fn rollouts(
     found
 }
 
-/// Inputs and outputs of one decision.
-struct Decision {
-    /// [D, 20]
-    devices: Table<f32>,
-    steps: [f32; step::N],
-    /// [D]
-    open: Vec<bool>,
-    /// [D] preference for every device, -∞ where it is not open
-    logits: Vec<f64>,
-    /// [D, H] layers
-    first: Table<f32>,
-    second: Table<f32>,
-    mean: Vec<f32>,
-    common: Vec<f32>,
-    base: Vec<f32>,
-    vector: Vectors,
-}
-
-impl Decision {
-    fn new(d: usize, h: usize) -> Self {
-        Self {
-            devices: Table::filled(0.0, d, device::N),
-            steps: [0.0; step::N],
-            open: vec![false; d],
-            logits: vec![0.0; d],
-            first: Table::filled(0.0, d, h),
-            second: Table::filled(0.0, d, h),
-            mean: vec![0.0; h],
-            common: vec![0.0; h],
-            base: vec![0.0; h],
-            vector: Vectors::default(),
-        }
-    }
-
-    /// Write the logits.
-    fn evaluate(&mut self, network: &Network, unit: &[f32], contents: &Table<f32>) {
-        let Self { base, common, mean, first, second, vector, .. } = self;
-        base.copy_from_slice(unit);
-        network.step.add_product(base, vector.set(&self.steps), 0);
-        mean.fill(0.0);
-        let open = || self.open.iter().enumerate().filter(|&(_, &open)| open).map(|(a, _)| a);
-        for a in open() {
-            let row = first.row_mut(a);
-            for ((row, base), content) in row.iter_mut().zip(&*base).zip(contents.row(a)) {
-                *row = base + content;
-            }
-            network.device.add_product(row, vector.set(self.devices.row(a)), 0);
-            rectify(row);
-            add(mean, row);
-        }
-        let count = open().count() as f32;
-        mean.iter_mut().for_each(|sum| *sum /= count);
-        common.copy_from_slice(&network.own_bias);
-        network.mean.add_product(common, vector.set(mean), 0);
-        self.logits.fill(f64::NEG_INFINITY);
-        let mut waiting = [0; AT_ONCE];
-        let mut n_waiting = 0;
-        for a in open() {
-            let row = second.row_mut(a);
-            row.copy_from_slice(common);
-            network.own.add_product(row, vector.set(first.row(a)), 0);
-            rectify(row);
-            waiting[n_waiting] = a;
-            n_waiting += 1;
-            if n_waiting == AT_ONCE {
-                reduce(second, waiting, &network.out, &mut self.logits);
-                n_waiting = 0;
-            }
-        }
-        for &a in &waiting[..n_waiting] {
-            reduce(second, [a], &network.out, &mut self.logits);
-        }
-    }
-}
-
-fn reduce<const ROWS: usize>(
-    second: &Table<f32>,
-    devices: [usize; ROWS],
-    out: &[f32],
-    logits: &mut [f64],
-) {
-    let mut totals = [0.0; ROWS];
-    add_dot_products(&mut totals, devices.map(|a| second.row(a)), out);
-    for (a, total) in devices.into_iter().zip(totals) {
-        logits[a] = f64::from(total);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::decision::Layers;
     use super::super::features::tests::features;
     use super::super::layers::Matrix;
     use super::*;
@@ -189,8 +99,8 @@ mod tests {
     /// A network that likes devices with much flow at home, and does not look at units.
     fn at_home() -> (Network, Heads) {
         let matrix = |rows: usize| Matrix::new(&Table::filled(0.0, rows, 1));
-        let mut likes = Table::filled(0.0, device::N, 1);
-        likes[(device::FLOW_AT_HOME, 0)] = 1.0;
+        let (mut likes, flow_at_home) = (Table::filled(0.0, OF_DEVICE, 1), 6);
+        likes[(flow_at_home, 0)] = 1.0;
         let network = Network {
             enter: matrix(17),
             enter_bias: vec![0.0],
@@ -198,12 +108,15 @@ mod tests {
             unit: matrix(3),
             unit_bias: vec![0.0],
             content: matrix(1),
-            device: Matrix::new(&likes),
-            step: matrix(step::N),
-            own: Matrix::new(&Table::filled(1.0, 1, 1)),
-            mean: matrix(1),
-            own_bias: vec![0.0],
-            out: vec![1.0],
+            decision: Layers {
+                device: Matrix::new(&likes),
+                step: matrix(OF_STEP),
+                own: Matrix::new(&Table::filled(1.0, 1, 1)),
+                mean: matrix(1),
+                own_bias: vec![0.0],
+                out: vec![1.0],
+                skip: vec![],
+            },
         };
         network.check().unwrap();
         let heads =

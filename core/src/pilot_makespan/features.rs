@@ -6,52 +6,16 @@
 use crate::arithmetic::{max, min};
 use crate::check::{Wrong, each, indices, length, shape};
 use crate::instance::{Id, NONE};
-use crate::scheduling::{Gaps, Homes, ListSchedule, Slot, Tasks, ready_on};
+use crate::scheduling::{Growing, Slot, Tasks};
 use crate::table::Table;
 
-/// Features of a device, by column.
-pub mod device {
-    pub const FINISH: usize = 0;
-    pub const FINISH_AND_WAY_TO_THE_END: usize = 1;
-    pub const WAIT: usize = 2;
-    pub const READY: usize = 3;
-    pub const WORK: usize = 4;
-    pub const LATE: usize = 5;
-    pub const LATER_THAN_ELSEWHERE: usize = 6;
-    pub const BUSY_UNTIL: usize = 7;
-    pub const COMING_LOAD: usize = 8;
-    pub const BEFORE: usize = 9;
-    pub const SHARE_OF_INPUTS_AT_HOME: usize = 10;
-    pub const SHARE_OF_OUTPUTS_AT_HOME: usize = 11;
-    pub const SHARE_OF_PARTNERS_AT_HOME: usize = 12;
-    pub const WAY_TO_THE_END: usize = 13;
-    pub const N: usize = 14;
-}
+/// Numbers of features of a device and of a decision;
+/// `streamplace.learn.models.pilot_makespan.features` names their columns.
+pub const OF_DEVICE: usize = 14;
+pub const OF_STEP: usize = 10;
 
-/// Features of a decision itself, by column.
-pub mod step {
-    pub const SLACK: usize = 0;
-    pub const POSITION: usize = 1;
-    pub const OUTPUTS: usize = 2;
-    pub const INPUTS: usize = 3;
-    pub const WORK: usize = 4;
-    pub const SENDING: usize = 5;
-    pub const TASKS: usize = 6;
-    pub const DEVICES: usize = 7;
-    pub const OPEN: usize = 8;
-    pub const LOAD: usize = 9;
-    pub const N: usize = 10;
-}
-
-/// Features that are differences from the open device with the least.
-const BESIDE_THE_BEST: [usize; 6] = [
-    device::FINISH,
-    device::FINISH_AND_WAY_TO_THE_END,
-    device::READY,
-    device::WORK,
-    device::LATER_THAN_ELSEWHERE,
-    device::BUSY_UNTIL,
-];
+/// Column of the share of inputs at home, before those of outputs and partners.
+const AT_HOME: usize = 10;
 /// Largest value of a feature that is a share of the span, and with a minus the smallest.
 const MOST: f64 = 4.0;
 
@@ -110,19 +74,14 @@ impl Case<'_> {
 /// A partial schedule.
 #[derive(Clone, Debug)]
 pub struct State {
-    pub schedule: ListSchedule,
-    gaps: Gaps,
-    homes: Homes,
+    pub growing: Growing,
     /// [D] seconds there, in the previous schedule, of tasks not yet decided
     coming: Vec<f64>,
-    /// [D] whether the present task may run there
-    pub may: Vec<bool>,
-    /// [D] time at which its inputs are there
-    ready: Vec<f64>,
-    /// [D] where it would run, and when
+    /// [D] where the present task would run, and when
     slots: Vec<Slot>,
-    /// [D, 14] features in seconds
-    seconds: Table,
+    /// [D] seconds that count as differences from the open device with the least: finish, finish
+    /// and way to the end, ready, work, lateness, and busy until
+    seconds: Vec<[f64; 6]>,
 }
 
 impl State {
@@ -131,30 +90,26 @@ impl State {
     pub fn new(case: Case<'_>) -> Self {
         let d = case.tasks.n_devices();
         Self {
-            schedule: ListSchedule::nowhere(case.tasks.n_tasks()),
-            gaps: Gaps::new(case.tasks),
-            homes: Homes::new(case.tasks),
+            growing: Growing::new(case.tasks, case.features.shortest),
             coming: case.before.loads.clone(),
-            may: vec![true; d],
-            ready: vec![0.0; d],
             slots: vec![Slot { core: 0, gap: None, begin: 0.0 }; d],
-            seconds: Table::filled(0.0, d, device::N),
+            seconds: vec![[0.0; 6]; d],
         }
     }
 
     /// Find when a task could begin on every device; returns how many are open.
     pub fn find(&mut self, case: Case<'_>, v: usize) -> usize {
         let tasks = case.tasks;
-        self.homes.find_open(tasks, tasks.unit[v] as usize, &mut self.may);
-        ready_on(tasks, &self.schedule, v, &mut self.ready);
+        self.growing.open(tasks, v);
+        let Growing { gaps, may, ready, .. } = &mut self.growing;
         let mut count = 0;
-        for (a, may) in self.may.iter_mut().enumerate() {
+        for (a, may) in may.iter_mut().enumerate() {
             let work = tasks.work[(v, a)];
             *may = *may && work < f64::INFINITY;
             if *may {
                 count += 1;
                 let never = Slot { core: tasks.cores(a).start, gap: None, begin: f64::INFINITY };
-                let slot = self.gaps.earliest_on(tasks, a, self.ready[a], work, true);
+                let slot = gaps.earliest_on(tasks, a, ready[a], work, true);
                 self.slots[a] = slot.unwrap_or(never);
             }
         }
@@ -164,14 +119,8 @@ impl State {
     /// Run a task on a device that is open, after `find`.
     pub fn run(&mut self, case: Case<'_>, v: usize, a: usize) {
         let (tasks, was) = (case.tasks, case.before.place[v] as usize);
-        self.homes.give(tasks, tasks.unit[v] as usize, a);
         self.coming[was] -= tasks.work[(v, was)] / tasks.cores(was).len() as f64;
-        let slot = self.slots[a];
-        let finish = slot.begin + tasks.work[(v, a)];
-        self.schedule.place[v] = a as Id;
-        self.schedule.start[v] = slot.begin;
-        self.schedule.finish[v] = finish;
-        self.gaps.take(slot, finish, case.features.shortest);
+        self.growing.run(tasks, v, a, self.slots[a]);
     }
 
     /// Write features of the open devices [D, 14] and of decision `t`, after `find`.
@@ -185,56 +134,54 @@ impl State {
     ) {
         let Case { tasks, features, before } = case;
         let (n, d, span) = (tasks.n_tasks(), tasks.n_devices(), before.span);
-        let mut least = [f64::INFINITY; device::N];
+        let mut least = [f64::INFINITY; 6];
         let (mut begin, mut count, mut load) = (f64::INFINITY, 0_u32, 0.0);
         for a in 0..d {
             load += self.coming[a] / d as f64;
-            if !self.may[a] {
+            if !self.growing.may[a] {
                 continue;
             }
             count += 1;
             begin = min(begin, self.slots[a].begin);
-            let finish = self.slots[a].begin + tasks.work[(v, a)];
-            let late = late(case, v, a, finish);
-            let seconds = self.seconds.row_mut(a);
-            seconds[device::FINISH] = finish;
-            seconds[device::FINISH_AND_WAY_TO_THE_END] = finish + features.after[(v, a)];
-            seconds[device::READY] = self.ready[a];
-            seconds[device::WORK] = tasks.work[(v, a)];
-            seconds[device::LATER_THAN_ELSEWHERE] = late;
-            let until = tasks.cores(a).map(|core| self.gaps.busy_until(core));
-            seconds[device::BUSY_UNTIL] = until.fold(f64::INFINITY, min);
-            for f in BESIDE_THE_BEST {
-                least[f] = min(least[f], seconds[f]);
+            let (work, after) = (tasks.work[(v, a)], features.after[(v, a)]);
+            let finish = self.slots[a].begin + work;
+            let until = tasks.cores(a).map(|core| self.growing.gaps.busy_until(core));
+            let (late, until) = (late(case, v, a, finish), until.fold(f64::INFINITY, min));
+            self.seconds[a] = [finish, finish + after, self.growing.ready[a], work, late, until];
+            for (least, &seconds) in least.iter_mut().zip(&self.seconds[a]) {
+                *least = min(*least, seconds);
             }
         }
         rows.cells_mut().fill(0.0);
-        for a in (0..d).filter(|&a| self.may[a]) {
-            let (seconds, row) = (self.seconds.row(a), rows.row_mut(a));
-            let mut set = |column: usize, seconds: f64| row[column] = share(seconds, span) as f32;
-            for f in BESIDE_THE_BEST {
-                set(f, seconds[f] - least[f]);
-            }
-            set(device::WAIT, self.slots[a].begin - self.ready[a]);
-            set(device::LATE, seconds[device::LATER_THAN_ELSEWHERE]);
-            set(device::COMING_LOAD, self.coming[a]);
-            set(device::WAY_TO_THE_END, features.after[(v, a)]);
-            row[device::BEFORE] = f32::from(u8::from(before.place[v] as usize == a));
+        for a in (0..d).filter(|&a| self.growing.may[a]) {
+            let seconds = &self.seconds[a];
+            let [finish, end, ready, work, later, until] =
+                std::array::from_fn(|f| seconds[f] - least[f]);
+            let wait = self.slots[a].begin - self.growing.ready[a];
+            let seconds =
+                [finish, end, wait, ready, work, seconds[4], later, until, self.coming[a]];
+            let shares = seconds.map(|seconds| share(seconds, span) as f32);
+            let row = rows.row_mut(a);
+            row[..shares.len()].copy_from_slice(&shares);
+            row[shares.len()] = f32::from(u8::from(before.place[v] as usize == a));
+            row[OF_DEVICE - 1] = share(features.after[(v, a)], span) as f32;
         }
         self.write_homes(case, v, rows);
-        let mut set = |column: usize, value: f64| row[column] = value as f32;
         let (outputs, inputs) = (tasks.outputs(v).len() as f64, tasks.inputs(v).len() as f64);
         let sending = features.after.row(v).iter().copied().fold(f64::INFINITY, min);
-        set(step::SLACK, share(before.latest[v] - begin, span));
-        set(step::POSITION, t as f64 / n as f64);
-        set(step::OUTPUTS, outputs.ln_1p() / 3.0);
-        set(step::INPUTS, inputs.ln_1p() / 3.0);
-        set(step::WORK, share(features.least[v], span));
-        set(step::SENDING, share(sending, span));
-        set(step::TASKS, (n as f64).ln() / 5.0);
-        set(step::DEVICES, (d as f64).ln() / 3.0);
-        set(step::OPEN, f64::from(count) / d as f64);
-        set(step::LOAD, share(load, span));
+        let values: [f64; OF_STEP] = [
+            share(before.latest[v] - begin, span),
+            t as f64 / n as f64,
+            outputs.ln_1p() / 3.0,
+            inputs.ln_1p() / 3.0,
+            share(features.least[v], span),
+            share(sending, span),
+            (n as f64).ln() / 5.0,
+            (d as f64).ln() / 3.0,
+            f64::from(count) / d as f64,
+            share(load, span),
+        ];
+        row.copy_from_slice(&values.map(|value| value as f32));
     }
 
     /// Add shares of the bytes received and sent whose other end is on each device, or was before.
@@ -242,7 +189,7 @@ impl State {
     /// Partners are tasks that feed the same tasks; their bytes count as a third share.
     fn write_homes(&self, case: Case<'_>, v: usize, rows: &mut Table<f32>) {
         let Case { tasks, features, before } = case;
-        let place = &self.schedule.place;
+        let place = &self.growing.schedule.place;
         let mut add = |device: Id, column: usize, share: f64| {
             let cell = &mut rows[(device as usize, column)];
             *cell = (f64::from(*cell) + share) as f32;
@@ -251,7 +198,7 @@ impl State {
             for &e in tasks.inputs(v) {
                 let home = place[tasks.source[e as usize] as usize];
                 let share = tasks.size[e as usize] / features.coming[v];
-                add(home, device::SHARE_OF_INPUTS_AT_HOME, share);
+                add(home, AT_HOME, share);
             }
         }
         let mut partners = 0.0;
@@ -260,7 +207,7 @@ impl State {
             partners += features.coming[u] - tasks.size[e];
             if features.going[v] > 0.0 {
                 let share = tasks.size[e] / features.going[v];
-                add(before.place[u], device::SHARE_OF_OUTPUTS_AT_HOME, share);
+                add(before.place[u], AT_HOME + 1, share);
             }
         }
         if partners > 0.0 {
@@ -270,7 +217,7 @@ impl State {
                     if w != v {
                         let home = if place[w] == NONE { before.place[w] } else { place[w] };
                         let share = tasks.size[other as usize] / partners;
-                        add(home, device::SHARE_OF_PARTNERS_AT_HOME, share);
+                        add(home, AT_HOME + 2, share);
                     }
                 }
             }

@@ -49,33 +49,23 @@ impl PyWalk {
         Ok(Self { level, walk, notes: vec![] })
     }
 
-    /// Device of every unit in the best placement so far.
     #[getter]
     fn best(&self) -> Column<Id> {
         Column(self.walk.best().to_vec())
     }
 
-    /// Load of its fullest resource.
     #[getter]
     fn best_peak(&self) -> f64 {
         self.walk.best_peak()
     }
 
-    /// Propose moves until the budget ends, that number, or a peak that is enough.
-    fn run(
-        &mut self,
-        py: Python<'_>,
-        proposals: u64,
-        enough: f64,
-        remaining: Remaining,
-    ) -> PyResult<()> {
+    fn run(&mut self, proposals: u64, enough: f64, remaining: Remaining) -> PyResult<()> {
         let Self { level, walk, notes } = self;
         let (level, proposals) = (&level.get().0, remaining.at_most(proposals));
         let search = |watch: &mut Watch| walk.run(level, proposals, enough, watch, notes);
-        remaining.watched(py, search)
+        remaining.watched(search)
     }
 
-    /// Seconds, best peak and proposals at the improvements and at the end of the last run.
     fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
@@ -105,26 +95,22 @@ impl PyAnnealing {
         Ok(Self { tasks, search, notes: vec![] })
     }
 
-    /// Makespan and moving cost of the best schedule so far.
     #[getter]
     fn best(&self) -> f64 {
         self.search.best()
     }
 
-    /// Makespan and moving cost of the current schedule.
     #[getter]
     fn current(&self) -> f64 {
         self.search.current()
     }
 
-    /// Order of the tasks in the best schedule, and their devices.
     #[getter]
     fn best_plan(&self) -> (Column<Id>, Column<Id>) {
         let (order, place) = self.search.best_plan();
         (Column(order.to_vec()), Column(place.to_vec()))
     }
 
-    /// Continue from another schedule.
     fn restart(&mut self, order: Column<Id>, place: Column<i32>) -> PyResult<()> {
         let tasks = self.tasks.get();
         let (order, place) = tasks.plan(order, place)?;
@@ -132,10 +118,8 @@ impl PyAnnealing {
         Ok(())
     }
 
-    /// Try moves while the temperature falls; whether all were tried before the best was enough.
     fn run(
         &mut self,
-        py: Python<'_>,
         moves: u64,
         temperature: f64,
         cooling: f64,
@@ -148,16 +132,14 @@ impl PyAnnealing {
             return Err(wrong("there is no schedule yet; restart from one"));
         }
         let heat = (temperature, cooling);
-        remaining.watched(py, |watch| search.run(tasks, counts, heat, enough, watch, notes))
+        remaining.watched(|watch| search.run(tasks, counts, heat, enough, watch, notes))
     }
 
-    /// Seconds, best value and moves at the improvements and at the end of the last run.
     fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
 }
 
-/// Start of every task whose device holds the order.
 #[pyfunction]
 fn start_times(tasks: &Tasks, order: Column<Id>, place: Column<i32>) -> PyResult<Column<f64>> {
     let (order, place) = tasks.plan(order, place)?;
@@ -165,7 +147,6 @@ fn start_times(tasks: &Tasks, order: Column<Id>, place: Column<i32>) -> PyResult
     Ok(Column(sequence.starts(&tasks.0)))
 }
 
-/// Makespans where devices hold the order, and where no core waits while a task is ready.
 #[pyfunction]
 fn held_and_eager(tasks: &Tasks, order: Column<Id>, place: Column<i32>) -> PyResult<(f64, f64)> {
     let (order, place) = tasks.plan(order, place)?;

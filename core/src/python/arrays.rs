@@ -25,6 +25,11 @@ impl From<Wrong> for PyErr {
     }
 }
 
+/// Compute without the GIL.
+pub fn detached<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
+    Python::attach(|py| py.detach(compute))
+}
+
 /// An array, checked: nobody changes it while the GIL is held.
 fn readonly<'py, T: Element>(
     array: &Bound<'py, PyAny>,
@@ -305,8 +310,11 @@ macro_rules! attributes_of {
     };
 }
 
-/// Put values into a dictionary of Python.
+/// Put columns of a structure, or other values, into a dictionary of Python.
 macro_rules! put {
+    ($found:expr, $of:expr; $($key:ident)*) => {
+        $($found.set_item(stringify!($key), $crate::python::arrays::Column($of.$key))?;)*
+    };
     ($found:expr, $($key:ident: $value:expr),* $(,)?) => {
         $($found.set_item(stringify!($key), $value)?;)*
     };

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Attribute, Column, View, attribute, attributes_of, exports, put, wrong};
+use super::arrays::{Attribute, Column, View, attributes_of, detached, exports, put, wrong};
 use super::flow::check_ends;
 use super::remaining::Remaining;
 use crate::anneal::groups::heavy_groups;
@@ -12,7 +12,7 @@ use crate::check::length;
 use crate::coarsening::Streams;
 use crate::instance::{Id, Platform};
 use crate::partition;
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::table::Table;
 
 /// The core's copy of a `streamplace.model.coarsening.Level`.
@@ -28,22 +28,20 @@ impl PyLevel {
         );
         let (entries, tuples) = streams.entries()?;
         let found = attributes_of!(level, Level:
-            load core start kind allowed device_type memory room ruled plain;
+            load core start kind allowed device_type ruled plain;
             entries, tuples,
-            rivals: Rivals::new(attribute(level, "rival_start")?, attribute(level, "rival")?),
+            rules: Rules::read(level)?,
             platform: Platform::read(&level.getattr("platform")?)?
         );
         found.check()?;
         Ok(Self(found))
     }
 
-    /// Load of the fullest resource under placements of the units.
-    fn peaks(&self, py: Python<'_>, places: Table<i32>) -> PyResult<Column<f64>> {
+    fn peaks(&self, places: Table<i32>) -> PyResult<Column<f64>> {
         let places = places.devices(self.0.n_units(), self.0.n_devices())?;
-        Ok(Column(py.detach(|| self.0.peaks(&places))))
+        Ok(Column(detached(|| self.0.peaks(&places))))
     }
 
-    /// The level whose units are groups of units, and its columns that differ.
     fn contracted<'py>(
         &self,
         py: Python<'py>,
@@ -52,25 +50,17 @@ impl PyLevel {
     ) -> PyResult<(Self, Bound<'py, PyDict>)> {
         let group = group.below("group", n_groups)?;
         length("group", &group, self.0.n_units())?;
-        let coarser = py.detach(|| self.0.contracted(&group, n_groups));
-        let (rival_start, rival) = coarser.rivals.columns();
-        let found = columns(py, Streams::of(&coarser))?;
-        put!(
-            found,
-            load: coarser.load.clone(),
-            core: coarser.core.clone(),
-            kind: Column(coarser.kind.clone()),
-            memory: Column(coarser.memory.clone()),
-            rival_start: longs(rival_start),
-            rival: Column(rival.to_vec()),
-        );
+        let coarser = detached(|| self.0.contracted(&group, n_groups));
+        let (found, (start, rivals)) =
+            (columns(py, Streams::of(&coarser))?, coarser.rules.rivals.columns());
+        put!(found, rival_start: longs(start), rivals: Column(rivals.to_vec()));
+        put!(found, load: coarser.load.clone(), core: coarser.core.clone());
+        put!(found, kind: Column(coarser.kind.clone()), memory: Column(coarser.rules.memory.clone()));
         Ok((Self(coarser), found))
     }
 
-    /// Group of every unit, by the heaviest traffic, and the number of groups.
     fn heavy_groups(
         &self,
-        py: Python<'_>,
         place: Column<i32>,
         order: Column<Id>,
         most: f64,
@@ -79,12 +69,11 @@ impl PyLevel {
         let (level, n) = (&self.0, self.0.n_units());
         let (place, order) = (place.devices(n, level.n_devices())?, order.below("order", n)?);
         let (group, number) =
-            remaining.watched(py, |watch| heavy_groups(level, &place, &order, most, watch))?;
+            remaining.watched(|watch| heavy_groups(level, &place, &order, most, watch))?;
         Ok((Column(group), number))
     }
 }
 
-/// Columns `start` to `taken_tuples` of a level whose units are the n operators.
 #[pyfunction]
 fn level_entries<'py>(
     py: Python<'py>,
@@ -103,15 +92,8 @@ fn level_entries<'py>(
 
 fn columns(py: Python<'_>, streams: Streams) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
-    put!(
-        found,
-        start: longs(&streams.start),
-        peer: Column(streams.peer),
-        sent: Column(streams.sent),
-        taken: Column(streams.taken),
-        sent_tuples: Column(streams.sent_tuples),
-        taken_tuples: Column(streams.taken_tuples),
-    );
+    put!(found, start: longs(&streams.start));
+    put!(found, streams; peer sent taken sent_tuples taken_tuples);
     Ok(found)
 }
 
@@ -120,10 +102,8 @@ fn longs(positions: &[Id]) -> Column<i64> {
     Column(positions.iter().map(|&position| i64::from(position)).collect())
 }
 
-/// Device of every part [K] after exchanges that lower the strain on links.
 #[pyfunction]
 fn exchanged_parts(
-    py: Python<'_>,
     traffic: Table<f64>,
     wire: Table<f64>,
     kind: Column<Id>,
@@ -132,7 +112,7 @@ fn exchanged_parts(
     if [traffic.columns(), wire.rows(), wire.columns(), kind.0.len()] != [k; 4] {
         return Err(wrong(format!("traffic, wire or kind are not of {k} parts")));
     }
-    Ok(Column(py.detach(|| partition::exchanged(&traffic, &wire, &kind.0))))
+    Ok(Column(detached(|| partition::exchanged(&traffic, &wire, &kind.0))))
 }
 
 exports!(PyLevel; level_entries exchanged_parts);

@@ -16,7 +16,6 @@ use crate::instance::Instance;
 use crate::table::Table;
 use crate::watch::Watch;
 
-/// Sums of runs of each placement, as arrays in the order of `Sums`.
 #[pyfunction]
 fn simulate<'py>(
     py: Python<'py>,
@@ -38,7 +37,6 @@ fn simulate<'py>(
     .map(|(sums, ())| sums)
 }
 
-/// Every tick of the run of one placement, as arrays in the order of `Log`.
 #[pyfunction]
 fn simulate_logged<'py>(
     py: Python<'py>,
@@ -59,7 +57,6 @@ fn simulate_logged<'py>(
     .map(|(log, ())| log)
 }
 
-/// Times of single tuples, in the rows of `Times` with room for more, and their number.
 #[pyfunction]
 #[pyo3(signature = (problem, wiring, placement, weights, *, random, seed, horizon, tuples))]
 #[allow(clippy::too_many_arguments)]
@@ -94,13 +91,11 @@ fn tuple_times<'py>(
     Ok((times.get_item(0)?, written))
 }
 
-/// Number of source tuples that an input tuple of each sink represents.
 #[pyfunction]
 fn source_equivalents(problem: &Problem) -> Column<f64> {
     Column(rates::source_equivalents(&problem.0))
 }
 
-/// Imbalance of each operator's input in each run.
 #[pyfunction]
 fn drifts(
     problem: &Problem,
@@ -142,7 +137,7 @@ fn fill<'py, T: Send, const K: usize>(
     let slices = borrowed.iter_mut().map(|array| array.as_slice_mut());
     let slices = slices.collect::<Result<Vec<_>, _>>()?;
     let slices = slices.try_into().map_err(|_| wrong("a wrong number of arrays"))?;
-    let done = Remaining::ENDLESS.watched(py, |watch| write(slices, watch))?;
+    let done = Remaining::ENDLESS.watched(|watch| write(slices, watch))?;
     let result = done.map_err(|stopped| match stopped {
         Stopped::OutOfMemory => PyMemoryError::new_err("the run needs more memory than there is"),
         Stopped::Interrupted => PyKeyboardInterrupt::new_err(()),

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::arrays::{Attribute, Column, attribute, attributes_of, exports, wrong};
+use super::arrays::{Attribute, Column, attributes_of, exports, wrong};
 use super::remaining::Remaining;
 use super::scheduling::Tasks;
 use crate::check::each;
@@ -15,7 +15,7 @@ use crate::exact::patterns::{Hub, Spread};
 use crate::exact::units::Units;
 use crate::exact::windows::Windows;
 use crate::instance::{Id, Platform};
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::table::Table;
 
 /// Most cells of placements for which memory is taken at once.
@@ -34,15 +34,14 @@ impl PyUnits {
     #[new]
     fn new(units: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = attributes_of!(units, Units:
-            load core source target traffic tuples start around classes memory room;
-            rivals: Rivals::new(attribute(units, "rival_start")?, attribute(units, "rivals")?),
+            load core source target traffic tuples start around classes;
+            rules: Rules::read(units)?,
             platform: Platform::read(&units.getattr("platform")?)?
         );
         found.check()?;
         Ok(Self(found))
     }
 
-    /// Load of every resource, and the largest, single cores included.
     fn loads(&self, place: Column<i32>) -> PyResult<(Column<f64>, f64)> {
         let place = self.place(place)?;
         let mut loads = vec![0.0; n_resources(self.0.n_devices())];
@@ -50,11 +49,9 @@ impl PyUnits {
         Ok((Column(loads), peak))
     }
 
-    /// Anneal a placement; the best one, its peak, and the number of moves that the clock left.
     #[allow(clippy::too_many_arguments)]
     fn anneal(
         &self,
-        py: Python<'_>,
         start: Column<i32>,
         kind: Column<i32>,
         moves: u64,
@@ -64,16 +61,14 @@ impl PyUnits {
     ) -> PyResult<(Column<Id>, f64, u64)> {
         let (start, stop) = (self.place(start)?, remaining.at_most(moves));
         let kind = kind.of("kind", start.len())?;
-        let found = remaining.watched(py, |watch| {
+        let found = remaining.watched(|watch| {
             annealing::anneal(&self.0, start, &kind, (moves, stop), enough, seed, watch)
         })?;
         Ok((Column(found.place), found.peak, found.moves))
     }
 
-    /// Branch and bound: a placement within the limits, whether there is none, and the nodes.
     fn place_below(
         &self,
-        py: Python<'_>,
         limits: &Bound<'_, PyAny>,
         nodes: u64,
         remaining: Remaining,
@@ -84,7 +79,7 @@ impl PyUnits {
         below.check(&self.0)?;
         let nodes = remaining.at_most(nodes);
         let (outcome, nodes) =
-            remaining.watched(py, |watch| branching::place_below(&self.0, &below, nodes, watch))?;
+            remaining.watched(|watch| branching::place_below(&self.0, &below, nodes, watch))?;
         Ok(match outcome {
             Outcome::Improved(place) => (Some(Column(place)), false, nodes),
             Outcome::Exhausted => (None, true, nodes),
@@ -92,10 +87,8 @@ impl PyUnits {
         })
     }
 
-    /// Whether there are at most so many placements, found in slices of `batch` and `steps`.
     fn are_few(
         &self,
-        py: Python<'_>,
         most: usize,
         batch: usize,
         steps: usize,
@@ -104,7 +97,7 @@ impl PyUnits {
         if batch == 0 || steps == 0 {
             return Err(wrong("a slice is empty"));
         }
-        remaining.watched(py, |watch| {
+        remaining.watched(|watch| {
             let (mut listing, mut before) = (Listing::new(&self.0), 0_usize);
             while !listing.is_over() {
                 let size = listing.proceed(&self.0, (batch, steps), watch, |_, _| ());
@@ -140,23 +133,15 @@ impl PyListing {
         Self { units, listing }
     }
 
-    /// Whether there are no more placements.
     #[getter]
     fn is_over(&self) -> bool {
         self.listing.is_over()
     }
 
-    /// The next placements, at most `most` in at most so many steps.
-    fn proceed(
-        &mut self,
-        py: Python<'_>,
-        most: usize,
-        steps: usize,
-        remaining: Remaining,
-    ) -> PyResult<Table<i32>> {
+    fn proceed(&mut self, most: usize, steps: usize, remaining: Remaining) -> PyResult<Table<i32>> {
         let Self { units, listing } = self;
         let units = &units.get().0;
-        remaining.watched(py, |watch| {
+        remaining.watched(|watch| {
             let room = units.n_units().saturating_mul(most).min(FIRST_CELLS);
             let mut cells = Vec::with_capacity(room);
             let take = |place: &[Id], last| {
@@ -168,11 +153,8 @@ impl PyListing {
     }
 }
 
-/// Whether all loads can be at most a limit; none if that is unknown. If so, also the pattern of
-/// each device.
 #[pyfunction]
 fn spread(
-    py: Python<'_>,
     hub: Hub,
     limit: f64,
     n_devices: usize,
@@ -182,17 +164,15 @@ fn spread(
     if n_devices > MOST_DEVICES {
         return Err(wrong(format!("{n_devices} devices are too many")));
     }
-    Ok(match remaining.watched(py, |watch| hub.spread(limit, n_devices, steps, watch))? {
+    Ok(match remaining.watched(|watch| hub.spread(limit, n_devices, steps, watch))? {
         Spread::No => (Some(false), None),
         Spread::Unknown => (None, None),
         Spread::Yes(cells) => (Some(true), Some(Table::new(cells, n_devices, hub.n_kinds()))),
     })
 }
 
-/// Words and work of all patterns from `least` to the cut; none if there are too many.
 #[pyfunction]
 fn pattern_words(
-    py: Python<'_>,
     hub: Hub,
     shift: Column<Id>,
     least: f64,
@@ -200,32 +180,28 @@ fn pattern_words(
     remaining: Remaining,
 ) -> PyResult<Option<(Column<i64>, Column<f64>)>> {
     let shift = shift.of("shift", hub.n_kinds())?;
-    let found = remaining.watched(py, |watch| hub.words(&shift, least, cut, watch))?;
+    let found = remaining.watched(|watch| hub.words(&shift, least, cut, watch))?;
     Ok(found.map(|(words, works)| (Column(words), Column(works))))
 }
 
-/// Whether items of some sizes fit when packed into devices in order, or deciding takes too long.
 #[pyfunction]
 fn packs(
-    py: Python<'_>,
     sizes: Column<f64>,
     counts: Column<i64>,
     room: Column<f64>,
     remaining: Remaining,
 ) -> PyResult<bool> {
     let counts = checked_counts(counts.of("counts", sizes.0.len())?)?;
-    remaining.watched(py, |watch| packing::packs(&sizes.0, &counts, &room.0, watch))
+    remaining.watched(|watch| packing::packs(&sizes.0, &counts, &room.0, watch))
 }
 
-/// Heads, tails and work of tasks on devices in a pass below a cut.
 #[pyfunction]
 fn windows_below(
-    py: Python<'_>,
     tasks: &Tasks,
     cut: f64,
     remaining: Remaining,
 ) -> PyResult<(Table<f64>, Table<f64>, Table<f64>)> {
-    let found = remaining.watched(py, |watch| Windows::below(&tasks.0, cut, watch))?;
+    let found = remaining.watched(|watch| Windows::below(&tasks.0, cut, watch))?;
     Ok((found.head, found.tail, found.work))
 }
 

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Column, View, exports, put, wrong};
+use super::arrays::{Column, View, detached, exports, put, wrong};
 use super::instance::Problem;
 use crate::check::{Wrong, indices, length};
 use crate::flow::{Flow, Graph, rates_in_order as rates_in_order_of};
@@ -12,9 +12,6 @@ use crate::overload::{Needs, shares};
 use crate::table::Table;
 use crate::{canonical, latency, topology};
 
-/// Order, adjacency and rates of a graph: the columns of `streamsim.flow.Flow` that follow from it.
-///
-/// In a cycle, only `order` is there, and shorter than the number of operators.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn flow<'py>(
@@ -45,25 +42,9 @@ fn flow<'py>(
         inputs: inputs.0,
     });
     let found = PyDict::new(py);
-    put!(
-        found,
-        order: Column(flow.order),
-        stream_index: Column(flow.stream_index),
-        source: Column(flow.source),
-        target: Column(flow.target),
-        out_start: Column(flow.out_start),
-        out_end: Column(flow.out_end),
-        port_start: Column(flow.port_start),
-        port: Column(flow.port),
-        in_start: Column(flow.in_start),
-        in_streams: Column(flow.in_streams),
-        selectivity: Column(flow.selectivity),
-        input_rate: Column(flow.rates.input_rate),
-        output_rate: Column(flow.rates.output_rate),
-        tuples: Column(flow.rates.tuples),
-        intake: Column(flow.rates.intake),
-        joins: Column(flow.joins),
-    );
+    put!(found, flow; order stream_index source target selectivity joins out_start out_end
+        port_start port in_start in_streams);
+    put!(found, flow.rates; input_rate output_rate tuples intake);
     Ok(found)
 }
 
@@ -74,7 +55,6 @@ pub fn check_ends(source: &[Id], target: &[Id], n: usize) -> Result<(), Wrong> {
     indices("target", target, n)
 }
 
-/// Tuples/s on streams and into operators, of streams that visit operators after their inputs.
 #[pyfunction]
 fn rates_in_order(
     rate: View<'_, f64>,
@@ -88,21 +68,18 @@ fn rates_in_order(
     Ok((Column(found.tuples), Column(found.input_rate)))
 }
 
-/// Positions by key: those of k are `positions[start[k]:start[k + 1]]`, ascending.
 #[pyfunction]
 fn group_by(keys: Column<Id>, n: usize) -> PyResult<(Column<Id>, Column<Id>)> {
     let groups = topology::Groups::new(&keys.below("keys", n)?, n);
     Ok((Column(groups.start), Column(groups.positions)))
 }
 
-/// Operators in breadth-first topological order; fewer than n if there is a cycle.
 #[pyfunction]
 fn topological_order(n: usize, source: Column<Id>, target: Column<Id>) -> PyResult<Column<Id>> {
     check_ends(&source.0, &target.0, n)?;
     Ok(Column(topology::topological_order(n, &source.0, &target.0)))
 }
 
-/// Weighted neighbours of every vertex: start, neighbours and weights.
 #[pyfunction]
 fn undirected(
     source: Column<Id>,
@@ -116,7 +93,6 @@ fn undirected(
     Ok((Column(found.start), Column(found.neighbour), Column(found.weight)))
 }
 
-/// Placements with equal devices renumbered by first appearance along an order.
 #[pyfunction(name = "canonical")]
 fn canonical_rows(
     placements: Table<i32>,
@@ -128,32 +104,26 @@ fn canonical_rows(
     Ok(canonical::canonical(&placements.devices(n, d)?, &order, &classes))
 }
 
-/// Seconds of the longest path of one tuple, for each placement.
 #[pyfunction]
-fn latencies(py: Python<'_>, problem: &Problem, placements: Table<i32>) -> PyResult<Column<f64>> {
+fn latencies(problem: &Problem, placements: Table<i32>) -> PyResult<Column<f64>> {
     let placements = placements.placements(&problem.0)?;
-    Ok(Column(py.detach(|| latency::latencies(&problem.0, &placements))))
+    Ok(Column(detached(|| latency::latencies(&problem.0, &placements))))
 }
 
-/// Fraction of its full input that every operator has with sources at shares.
 #[pyfunction]
 fn flow_at(problem: &Problem, shares: Column<f64>) -> PyResult<Column<f64>> {
     let shares = shares.of("shares", problem.0.sources.len())?;
     Ok(Column(problem.0.flow_at(&shares)))
 }
 
-/// Whether tuples of each source reach one of the marked operators.
 #[pyfunction]
 fn leading_to(problem: &Problem, marked: Column<bool>) -> PyResult<Column<bool>> {
     let marked = marked.of("marked", problem.0.n_operators())?;
     Ok(Column(problem.0.leading_to(&marked)))
 }
 
-/// What each source gets if all offer their rates; `room` beside constant loads on each device,
-/// `most` the largest share by which each operator's subtasks use their cores.
 #[pyfunction]
 fn overloaded_shares(
-    py: Python<'_>,
     problem: &Problem,
     placement: Column<i32>,
     room: Column<f64>,
@@ -164,7 +134,7 @@ fn overloaded_shares(
     let room = room.of("room", instance.n_devices())?;
     let most = most.of("most", instance.n_operators())?;
     let needs = Needs::new(instance, &placement, room, most);
-    Ok(Column(py.detach(|| shares(instance, &needs))))
+    Ok(Column(detached(|| shares(instance, &needs))))
 }
 
 exports!(;

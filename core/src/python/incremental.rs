@@ -25,31 +25,26 @@ impl Incremental {
         Ok(Self { problem, state, moves: vec![] })
     }
 
-    /// Device of every operator, a copy.
     #[getter]
     fn placement(&self) -> Column<Id> {
         Column(self.state.placement().to_vec())
     }
 
-    /// Load of every resource, as in the load equation; without network cards that cannot limit.
     #[getter]
     fn loads(&self) -> Column<f64> {
         Column(self.state.loads())
     }
 
-    /// Relative throughput of the current placement.
     #[getter]
     fn throughput(&self) -> f64 {
         self.state.value()
     }
 
-    /// Load of the fullest resource.
     #[getter]
     fn peak(&self) -> f64 {
         self.state.peak()
     }
 
-    /// Move one operator to a device.
     #[pyo3(name = "move")]
     fn move_operator(&mut self, operator: usize, device: usize) -> PyResult<()> {
         let instance = &self.problem.get().0;
@@ -64,7 +59,6 @@ impl Incremental {
         Ok(())
     }
 
-    /// Take back the last move that was not taken back before.
     fn undo(&mut self) -> PyResult<()> {
         let (operator, device) = self.moves.pop().ok_or_else(|| wrong("nothing was moved"))?;
         let instance = &self.problem.get().0;

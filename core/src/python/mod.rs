@@ -1,6 +1,7 @@
 //! What Python sees: arguments are checked and copied here, and results become arrays.
 //!
-//! Arrays are copied, so that nobody can change them while the GIL is released.
+//! Arrays are copied, so that nobody can change them while the GIL is released. What a function or
+//! method does is said in `streamsim/_core.pyi`, and where the core has it.
 
 mod anneal;
 mod arrays;

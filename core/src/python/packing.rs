@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::arrays::{Column, attributes_of, devices_or_none, exports, wrong};
+use super::arrays::{Column, attributes_of, detached, devices_or_none, exports, wrong};
 use super::remaining::Remaining;
 use crate::check::{length, permutation, shape};
 use crate::instance::Id;
@@ -50,14 +50,8 @@ impl Packing {
     }
 }
 
-/// Use of every resource of every machine, as shares of capacity, [D, 6].
 #[pyfunction]
-fn machine_uses(
-    py: Python<'_>,
-    packing: Packing,
-    kinds: Column<Id>,
-    rows: Table<u32>,
-) -> PyResult<Table<f64>> {
+fn machine_uses(packing: Packing, kinds: Column<Id>, rows: Table<u32>) -> PyResult<Table<f64>> {
     let kinds = packing.kinds(kinds)?;
     shape("contents", &rows, kinds.len(), packing.n_operators())?;
     if rows.cells().iter().any(|&subtasks| subtasks as usize > packing.most_subtasks()) {
@@ -65,27 +59,23 @@ fn machine_uses(
     }
     let each = kinds.iter().enumerate();
     let shares = |(m, &kind): (usize, &Id)| packing.shares(kind as usize, rows.row(m));
-    let cells = py.detach(|| each.flat_map(shares).collect());
+    let cells = detached(|| each.flat_map(shares).collect());
     Ok(Table::new(cells, kinds.len(), N_RESOURCES))
 }
 
-/// Fill machines of these types in turn: contents [D, N] and unplaced subtasks [N], or None.
 #[pyfunction]
 fn first_fit_machines(
-    py: Python<'_>,
     packing: Packing,
     kinds: Column<Id>,
     remaining: Remaining,
 ) -> PyResult<Option<(Table<u32>, Column<u32>)>> {
     let kinds = packing.kinds(kinds)?;
     let fill = |watch: &mut Watch| first_fit::first_fit(&packing, &kinds, watch);
-    Ok(remaining.watched(py, fill)?.map(|(rows, left)| (rows, Column(left))))
+    Ok(remaining.watched(fill)?.map(|(rows, left)| (rows, Column(left))))
 }
 
-/// Place the remaining subtasks where they exceed resources least.
 #[pyfunction]
 fn force_subtasks(
-    py: Python<'_>,
     packing: Packing,
     kinds: Column<Id>,
     mut rows: Table<u32>,
@@ -97,22 +87,19 @@ fn force_subtasks(
         return Err(wrong("there is no machine"));
     }
     packing.check(&rows, kinds.len(), &left.0)?;
-    remaining.watched(py, |watch| {
+    remaining.watched(|watch| {
         first_fit::force(&packing, &kinds, &mut rows, &mut left.0, watch);
     })?;
     Ok((rows, left))
 }
 
-/// Contents in proportion to the speed of machines, even if resources are exceeded, [D, N].
 #[pyfunction]
 fn deal_subtasks(packing: Packing, kinds: Column<Id>) -> PyResult<Table<u32>> {
     Ok(first_fit::deal(&packing, &packing.kinds(kinds)?))
 }
 
-/// Contents [D, N] with the least excess found in so many steps, and their excess.
 #[pyfunction]
 fn anneal_machines(
-    py: Python<'_>,
     packing: Packing,
     kinds: Column<Id>,
     rows: Table<u32>,
@@ -123,15 +110,12 @@ fn anneal_machines(
     let kinds = packing.kinds(kinds)?;
     packing.check(&rows, kinds.len(), &vec![0; packing.n_operators()])?;
     let mut random = Xorshift::new(seed);
-    remaining
-        .watched(py, |watch| annealing::anneal(&packing, &kinds, rows, &mut random, steps, watch))
+    remaining.watched(|watch| annealing::anneal(&packing, &kinds, rows, &mut random, steps, watch))
 }
 
-/// Device of every unit [U]; None if there is no packing. Units are at -1 if the steps were used up.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn pack_units(
-    py: Python<'_>,
     allowed: Table<bool>,
     start: Column<Id>,
     rivals: Column<Id>,
@@ -142,14 +126,13 @@ fn pack_units(
     steps: usize,
 ) -> PyResult<Option<Column<i32>>> {
     let units = units(allowed, start, rivals, memory, capacity, order)?;
-    let found = Remaining::ENDLESS.watched(py, |watch| memory::pack(&units, alike, steps, watch));
+    let found = Remaining::ENDLESS.watched(|watch| memory::pack(&units, alike, steps, watch));
     Ok(match found? {
         Packed::Impossible => None,
         Packed::Found(place) => Some(devices_or_none(&place)),
     })
 }
 
-/// Place units in order: on their device if they fit, else on the next one, else at -1.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn make_room(

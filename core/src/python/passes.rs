@@ -6,7 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::IntoPyDict;
 
 use super::arrays::{
-    Column, View, attribute, attributes, attributes_of, exports, id_or_none, same_in_numpy, wrong,
+    Column, View, attribute, attributes, attributes_of, detached, exports, same_in_numpy, wrong,
 };
 use super::instance::Problem;
 use crate::check::shape;
@@ -25,52 +25,12 @@ pub struct Pass(pub passes::Pass);
 impl Pass {
     #[new]
     fn new(one_pass: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let operators: View<'_, OperatorRecord> = one_pass.getattr("operators")?.extract()?;
-        let operators = operators.iter().map(|record| Operator {
-            inputs: id_or_none(record.inputs),
-            out_start: id_or_none(record.out_start),
-            out_end: id_or_none(record.out_end),
-        });
-        let streams: View<'_, StreamRecord> = one_pass.getattr("streams")?.extract()?;
-        let streams = streams.iter().map(|record| Stream {
-            size: record.size,
-            tuples: record.tuples,
-            source: id_or_none(record.source),
-            target: id_or_none(record.target),
-            first: id_or_none(record.first),
-            more: id_or_none(record.more),
-        });
         let found = attributes_of!(one_pass, passes::Pass:
-            devices links work order gap overhead overhead_per_byte;
-            operators: operators.collect(),
-            streams: streams.collect()
+            operators streams devices links work order gap overhead overhead_per_byte
         );
         found.check()?;
         Ok(Self(found))
     }
-}
-
-/// A record of `streamsim.passes.compiled.OPERATOR`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct OperatorRecord {
-    priority: f64,
-    level: i32,
-    inputs: i32,
-    out_start: i64,
-    out_end: i64,
-}
-
-/// A record of `streamsim.passes.compiled.STREAM`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct StreamRecord {
-    size: f64,
-    tuples: f64,
-    source: i32,
-    target: i32,
-    first: i64,
-    more: i64,
 }
 
 /// Let numpy compare the dtype of an array with that of a structure, and read its records.
@@ -92,8 +52,8 @@ macro_rules! record {
     };
 }
 
-record!(OperatorRecord: "priority" "f8", "level" "i4", "inputs" "i4", "out_start" "i8", "out_end" "i8");
-record!(StreamRecord: "size" "f8", "tuples" "f8", "source" "i4", "target" "i4", "first" "i8", "more" "i8");
+record!(Operator: "priority" "f8", "level" "i4", "inputs" "i4", "out_start" "i4", "out_end" "i4");
+record!(Stream: "size" "f8", "tuples" "f8", "source" "i4", "target" "i4", "first" "i4", "more" "i4");
 record!(Device: "egress" "f8", "ingress" "f8", "type" "i4", "cores" "i4");
 record!(Link: "latency" "f8", "link" "f8", "seconds_per_byte" "f8");
 
@@ -106,7 +66,7 @@ fn aligned_dtype<T>(py: Python<'_>, fields: Vec<(&str, &str)>) -> PyResult<Py<Py
     Ok(dtype.unbind())
 }
 
-same_in_numpy!(Device, Link);
+same_in_numpy!(Operator, Stream, Device, Link);
 attributes!(Table<Link>);
 
 /// Rules of a pass, as `streamsim.pass_rules.Rules`.
@@ -149,10 +109,8 @@ fn row(table: &Table, i: usize) -> &[f64] {
     table.row(i % table.rows())
 }
 
-/// Makespan of one pass under each placement.
 #[pyfunction]
 fn makespans(
-    py: Python<'_>,
     one_pass: &Pass,
     placements: Table<i32>,
     rules: Rules,
@@ -167,7 +125,7 @@ fn makespans(
     check_rows("priorities", &priorities, count, n)?;
     check_rows("work_factors", &work_factors, count, n)?;
     check_rows("send_factors", &send_factors, count, m)?;
-    Ok(Column(py.detach(|| {
+    Ok(Column(detached(|| {
         let mut simulator = Simulator::new(pass, rules, priorities.row(0));
         let makespan = |i: usize| {
             if priorities.rows() > 1 {
@@ -180,10 +138,8 @@ fn makespans(
     })))
 }
 
-/// Start and finish of every operator and the producer of its last input, under each placement.
 #[pyfunction]
 fn operator_times(
-    py: Python<'_>,
     one_pass: &Pass,
     placements: Table<i32>,
     rules: Rules,
@@ -194,7 +150,7 @@ fn operator_times(
     let placements = placements.devices(n, pass.devices.len())?;
     let (count, priority) = (placements.rows(), priority.of("priority", n)?);
     let (mut start, mut finish, mut producer) = (vec![], vec![], vec![]);
-    let ends = py.detach(|| {
+    let ends = detached(|| {
         let mut simulator = Simulator::new(pass, rules, &priority);
         (0..count).all(|i| {
             let makespan = simulator.makespan(placements.row(i));
@@ -212,10 +168,8 @@ fn operator_times(
     Ok((table(start), table(finish), Table::new(producer, count, n)))
 }
 
-/// Makespan and times of one pass; see `streamsim._core`.
 #[pyfunction]
 fn pass_times(
-    py: Python<'_>,
     one_pass: &Pass,
     placement: Column<i32>,
     rules: Rules,
@@ -230,29 +184,22 @@ fn pass_times(
     let work = work_factor.of("work_factor", n)?;
     let sending = send_factor.of("send_factor", m)?;
     let noise = Noise { work: &work, sending: &sending };
-    let makespan = py.detach(|| simulator.noisy_makespan(&placement, noise));
+    let makespan = detached(|| simulator.noisy_makespan(&placement, noise));
     let (operators, streams) = (simulator.operators(), simulator.streams());
     let tasks = operators.iter().flat_map(|v| [v.ready, v.start, v.finish, v.work]);
     let streams = streams.iter().flat_map(|e| [e.departure, e.arrival]);
     Ok((makespan, Table::new(tasks.collect(), n, 4), Table::new(streams.collect(), m, 2)))
 }
 
-/// Lower bounds of the makespan: of the longest path, and of the work.
 #[pyfunction]
-fn pass_bounds(
-    py: Python<'_>,
-    one_pass: &Pass,
-    may: Table<bool>,
-    total: Column<f64>,
-) -> PyResult<(f64, f64)> {
+fn pass_bounds(one_pass: &Pass, may: Table<bool>, total: Column<f64>) -> PyResult<(f64, f64)> {
     let pass = &one_pass.0;
     let total = total.of("total", pass.work.columns())?;
     shape("may", &may, pass.operators.len(), pass.devices.len())?;
-    let bounds = py.detach(|| passes::bounds(pass, &may, &total));
+    let bounds = detached(|| passes::bounds(pass, &may, &total));
     Ok((bounds.path, bounds.work))
 }
 
-/// Longest way from each operator to an end, with mean work and transfers over a mean link.
 #[pyfunction]
 fn longest_to_end(
     one_pass: &Bound<'_, PyAny>,
@@ -262,7 +209,7 @@ fn longest_to_end(
 ) -> PyResult<Column<f64>> {
     let number = |name| attribute(one_pass, name);
     let at_ends = (number("gap")?, number("overhead")?, number("overhead_per_byte")?);
-    let streams: View<'_, StreamRecord> = one_pass.getattr("streams")?.extract()?;
+    let streams: View<'_, Stream> = one_pass.getattr("streams")?.extract()?;
     let ends = streams.iter().map(|record| {
         let fixed_s = fixed_seconds(record.size, record.tuples, at_ends);
         let seconds = sending_seconds(latency, record.size, seconds_per_byte, fixed_s);
@@ -272,23 +219,20 @@ fn longest_to_end(
     found.map(Column).ok_or_else(|| wrong("streams: there is no such operator"))
 }
 
-/// Most streams on a path to each of `n` operators.
 #[pyfunction]
 fn levels(n: usize, source: View<'_, i32>, target: View<'_, i32>) -> PyResult<Column<Id>> {
     let ends = source.iter().zip(&*target).map(|(&u, &v)| (u as usize, v as usize));
     passes::levels(n, ends).map(Column).ok_or_else(|| wrong("there is no such operator"))
 }
 
-/// Core seconds [B, D], link seconds [B] and remote bytes [B] of one pass under each placement.
 #[pyfunction]
 fn pass_costs(
-    py: Python<'_>,
     problem: &Problem,
     placements: Table<i32>,
     seconds: f64,
 ) -> PyResult<(Table<f64>, Column<f64>, Column<f64>)> {
     let placements = placements.placements(&problem.0)?;
-    let costs = py.detach(|| Costs::of(&problem.0, &placements, seconds));
+    let costs = detached(|| Costs::of(&problem.0, &placements, seconds));
     Ok((costs.core_seconds, Column(costs.link_seconds), Column(costs.remote_bytes)))
 }
 

@@ -4,13 +4,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{
-    Attribute, Column, attribute, attributes_of, devices_or_none, exports, put, wrong,
+    Attribute, Column, attribute, attributes_of, detached, devices_or_none, exports, put, wrong,
 };
 use super::coarsening::PyLevel;
 use super::remaining::Remaining;
 use crate::check::{not_negative, rising, shape};
 use crate::instance::Id;
-use crate::pilot::features::{Features, State, device, step};
+use crate::pilot::decision::Layers;
+use crate::pilot::features::{Features, OF_DEVICE, OF_STEP, State};
 use crate::pilot::layers::Matrix;
 use crate::pilot::network::{Heads, Network, Round};
 use crate::pilot::record::Record;
@@ -63,26 +64,24 @@ impl PilotWeights {
             Round { peer, pair, update, update_bias }
         });
         let found = attributes_of!(network, Network:
-            enter enter_bias unit unit_bias content device step own mean own_bias out;
-            rounds: rounds.collect()
+            enter enter_bias unit unit_bias content;
+            rounds: rounds.collect(),
+            decision: attributes_of!(network, Layers:
+                device step own mean own_bias out;
+                skip: vec![]
+            )
         );
         found.check()?;
         Ok(Self(found))
     }
 
-    /// Outputs for the units of a problem: parts of the first layer, and contents; [U, H] each.
-    fn heads(
-        &self,
-        py: Python<'_>,
-        features: &Bound<'_, PyAny>,
-    ) -> PyResult<(Table<f32>, Table<f32>)> {
+    fn heads(&self, features: &Bound<'_, PyAny>) -> PyResult<(Table<f32>, Table<f32>)> {
         let (units, pairs) = (attribute(features, "units")?, attribute(features, "pairs")?);
         let features = features.extract()?;
-        let heads = py.detach(|| self.0.heads(&features, &units, &pairs))?;
+        let heads = detached(|| self.0.heads(&features, &units, &pairs))?;
         Ok((heads.unit, heads.content))
     }
 
-    /// Devices [S, T], log-probabilities [S], and inputs by column, if they are `recorded`.
     #[allow(clippy::too_many_arguments)]
     fn rollouts<'py>(
         &self,
@@ -100,10 +99,10 @@ impl PilotWeights {
         let heads = Heads { unit, content };
         let (s, t, d) = (fixed.rows(), fixed.columns(), features.n_devices());
         check_decisions(&fixed, &uniform, d)?;
-        let found = Remaining::ENDLESS.watched(py, |watch| {
+        let found = Remaining::ENDLESS.watched(|watch| {
             rollouts::rollouts(&features, &self.0, &heads, &fixed, &uniform, recorded, watch)
         })?;
-        let sizes = [s, t, d, device::N, step::N];
+        let sizes = [s, t, d, OF_DEVICE, OF_STEP];
         let record = record_of(py, recorded.then_some(found.record), sizes)?;
         Ok((found.chosen, Column(found.likelihood), record))
     }
@@ -151,19 +150,16 @@ impl PilotState {
         Self { features, state }
     }
 
-    /// Device of every unit, -1 while it has none.
     #[getter]
     fn place(&self) -> Column<i32> {
         devices_or_none(self.state.place())
     }
 
-    /// Load of the fullest resource, in yardsticks.
     #[getter]
     fn peak(&self) -> f64 {
         self.state.peak()
     }
 
-    /// Place a unit on a device, from where it is.
     fn put(&mut self, unit: usize, device: usize) -> PyResult<()> {
         self.check(unit)?;
         if device >= self.features.n_devices() {
@@ -174,7 +170,6 @@ impl PilotState {
         Ok(())
     }
 
-    /// Features of devices [D, 20] for a unit, of decision t [6], and which devices are open [D].
     fn measure(
         &mut self,
         unit: usize,
@@ -182,7 +177,7 @@ impl PilotState {
     ) -> PyResult<(Table<f32>, Column<f32>, Column<bool>)> {
         self.check(unit)?;
         let d = self.features.n_devices();
-        let (mut devices, mut steps) = (Table::filled(0.0, d, device::N), vec![0.0; step::N]);
+        let (mut devices, mut steps) = (Table::filled(0.0, d, OF_DEVICE), vec![0.0; OF_STEP]);
         let mut open = vec![false; d];
         self.state.write_open(&self.features, unit, &mut open);
         self.state.measure(&self.features, unit, t, None, &mut devices, &mut steps);
@@ -197,10 +192,8 @@ impl PilotState {
     }
 }
 
-/// Nodes from `first` on, always the one to which most flow leads from those before.
 #[pyfunction]
 fn grown(
-    py: Python<'_>,
     start: Column<Id>,
     peer: Column<Id>,
     flow: Column<f64>,
@@ -214,7 +207,7 @@ fn grown(
     if !is_whole || peer.iter().chain(&first).any(|&v| v as usize >= n) {
         return Err(wrong("entries do not fit the nodes"));
     }
-    Ok(Column(py.detach(|| order::grown(&start, &peer, &flow, first))))
+    Ok(Column(detached(|| order::grown(&start, &peer, &flow, first))))
 }
 
 exports!(PilotWeights PilotState; grown);

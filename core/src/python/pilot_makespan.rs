@@ -9,7 +9,8 @@ use super::remaining::Remaining;
 use super::scheduling::Tasks;
 use crate::check::shape;
 use crate::instance::Id;
-use crate::pilot_makespan::features::{Case, Features, Previous, device, step};
+use crate::pilot::decision::Layers;
+use crate::pilot_makespan::features::{Case, Features, OF_DEVICE, OF_STEP, Previous};
 use crate::pilot_makespan::rollouts::{self, Network};
 use crate::scheduling::ListSchedule;
 use crate::table::Table;
@@ -25,14 +26,13 @@ impl PilotMakespanWeights {
     #[new]
     fn new(network: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = attributes_of!(network, Network:
-            device step device_bias own mean own_bias out skip
+            device_bias;
+            decision: attributes_of!(network, Layers: device step own mean own_bias out skip)
         );
         found.check()?;
         Ok(Self(found))
     }
 
-    /// Devices [S, N] by step; devices, starts and finishes of tasks, [S, N] each; and inputs by
-    /// column, if they are `recorded`.
     #[allow(clippy::too_many_arguments)]
     fn rollouts<'py>(
         &self,
@@ -52,7 +52,7 @@ impl PilotMakespanWeights {
         shape("fixed", &fixed, s, n)?;
         case.check()?;
         check_decisions(&fixed, &uniform, d)?;
-        let found = Remaining::ENDLESS.watched(py, |watch| {
+        let found = Remaining::ENDLESS.watched(|watch| {
             rollouts::rollouts(case, &self.0, &fixed, &uniform, recorded, watch)
         })?;
         let schedules = found.schedules.iter();
@@ -62,7 +62,7 @@ impl PilotMakespanWeights {
         };
         let place = Table::new(place.collect(), s, n);
         let scheduled = (place, times(|each| &each.start), times(|each| &each.finish));
-        let sizes = [s, n, d, device::N, step::N];
+        let sizes = [s, n, d, OF_DEVICE, OF_STEP];
         let record = record_of(py, recorded.then_some(found.record), sizes)?;
         Ok((found.chosen, scheduled, record))
     }

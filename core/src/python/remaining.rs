@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use super::arrays::detached;
 use crate::watch::{Clock, Watch};
 
 /// Remaining seconds and evaluations of a budget, and the clock if it is not the usual one.
@@ -22,12 +23,8 @@ impl Remaining {
     }
 
     /// Search without the GIL; an error of Ctrl-C or of the clock ends the search, and is raised.
-    pub fn watched<T: Send>(
-        &self,
-        py: Python<'_>,
-        search: impl FnOnce(&mut Watch) -> T + Send,
-    ) -> PyResult<T> {
-        py.detach(|| {
+    pub fn watched<T: Send>(&self, search: impl FnOnce(&mut Watch) -> T + Send) -> PyResult<T> {
+        detached(|| {
             let (mut signal, mut failure) = (Ok(()), None);
             let interrupted = || {
                 signal = Python::attach(|py| py.check_signals());

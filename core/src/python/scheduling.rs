@@ -2,12 +2,13 @@
 
 use pyo3::prelude::*;
 
-use super::arrays::{Column, attribute, attributes_of, exports, wrong};
+use super::arrays::{Attribute, Column, attributes_of, detached, exports, wrong};
 use crate::check::shape;
 use crate::instance::{Id, NONE};
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::scheduling::{self, Inserter, ListSchedule, Rule};
 use crate::table::Table;
+use crate::topology::Adjacency;
 
 /// Devices, starts and finishes of tasks.
 type Scheduled = (Column<Id>, Column<f64>, Column<f64>);
@@ -21,9 +22,9 @@ impl Tasks {
     #[new]
     fn new(tasks: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = attributes_of!(tasks, scheduling::Tasks:
-            work order in_start in_stream out_start out_end source target size fixed_s latency wire
-            core_start unit member_start members memory room;
-            rivals: Rivals::new(attribute(tasks, "rival_start")?, attribute(tasks, "rivals")?)
+            work size fixed_s latency wire core_start unit member_start members;
+            graph: Adjacency::read(tasks)?,
+            rules: Rules::read(tasks)?
         );
         found.check()?;
         Ok(Self(found))
@@ -45,30 +46,16 @@ struct Choice {
     insertion: bool,
 }
 
-/// A `Choice` that fits tasks.
-struct Rules {
-    ahead: Option<Table>,
-    forced: Option<Vec<Id>>,
-    insertion: bool,
-}
-
 impl Choice {
-    fn of(self, tasks: &scheduling::Tasks) -> PyResult<Rules> {
+    fn of(self, tasks: &scheduling::Tasks) -> PyResult<scheduling::Choice> {
         let (n, d, ahead) = (tasks.n_tasks(), tasks.n_devices(), self.ahead);
         let ahead = (ahead.rows() > 0).then_some(ahead);
         if let Some(ahead) = &ahead {
             shape("ahead", ahead, n, d)?;
         }
-        let forced = self.forced.indices_or_none("forced", n, d)?;
-        let is_free = forced.iter().all(|&device| device == NONE);
-        Ok(Rules { ahead, forced: (!is_free).then_some(forced), insertion: self.insertion })
-    }
-}
-
-impl Rules {
-    fn choice(&self) -> scheduling::Choice<'_> {
-        let (ahead, forced) = (self.ahead.as_ref(), self.forced.as_deref());
-        scheduling::Choice { ahead, forced, insertion: self.insertion }
+        let forced = Some(self.forced.indices_or_none("forced", n, d)?);
+        let forced = forced.filter(|forced| forced.iter().any(|&device| device != NONE));
+        Ok(scheduling::Choice { ahead, forced, insertion: self.insertion })
     }
 }
 
@@ -95,124 +82,93 @@ fn columns(schedule: ListSchedule) -> Scheduled {
     (Column(schedule.place), Column(schedule.start), Column(schedule.finish))
 }
 
-/// Time before the end of the pass, by mean work and transfers.
 #[pyfunction]
 fn upward(tasks: &Tasks) -> Column<f64> {
     Column(scheduling::upward(&tasks.0))
 }
 
-/// Time after the begin of the pass, by mean work and transfers.
 #[pyfunction]
 fn downward(tasks: &Tasks) -> Column<f64> {
     Column(scheduling::downward(&tasks.0))
 }
 
-/// Optimistic cost table.
 #[pyfunction]
-fn optimistic_costs(py: Python<'_>, tasks: &Tasks) -> Table<f64> {
-    py.detach(|| scheduling::optimistic_costs(&tasks.0))
+fn optimistic_costs(tasks: &Tasks) -> Table<f64> {
+    detached(|| scheduling::optimistic_costs(&tasks.0))
 }
 
-/// Least seconds from the end of every task, on each device, to the end of the pass.
 #[pyfunction]
-fn least_after(py: Python<'_>, tasks: &Tasks) -> Table<f64> {
-    py.detach(|| scheduling::least_after(&tasks.0))
+fn least_after(tasks: &Tasks) -> Table<f64> {
+    detached(|| scheduling::least_after(&tasks.0))
 }
 
-/// Latency and seconds per byte of the mean pair of devices.
 #[pyfunction]
 fn mean_transfer(tasks: &Tasks) -> (f64, f64) {
     tasks.0.mean_transfer()
 }
 
-/// Mean seconds of every task over its devices.
 #[pyfunction]
 fn mean_work(tasks: &Tasks) -> Column<f64> {
     Column(tasks.0.mean_work())
 }
 
-/// Topological order by highest rank.
 #[pyfunction]
-fn by_rank(py: Python<'_>, tasks: &Tasks, rank: Column<f64>) -> PyResult<Column<Id>> {
+fn by_rank(tasks: &Tasks, rank: Column<f64>) -> PyResult<Column<Id>> {
     let rank = tasks.column("rank", rank)?;
-    Ok(Column(py.detach(|| scheduling::by_rank(&tasks.0, &rank))))
+    Ok(Column(detached(|| scheduling::by_rank(&tasks.0, &rank))))
 }
 
-/// Schedule of tasks in an order, by insertion.
 #[pyfunction]
-fn insert_all(
-    py: Python<'_>,
-    tasks: &Tasks,
-    order: Column<Id>,
-    choice: Choice,
-) -> PyResult<Scheduled> {
-    let rules = choice.of(&tasks.0)?;
+fn insert_all(tasks: &Tasks, order: Column<Id>, choice: Choice) -> PyResult<Scheduled> {
+    let choice = choice.of(&tasks.0)?;
     tasks.0.check_order(&order.0)?;
-    Ok(columns(py.detach(|| {
+    Ok(columns(detached(|| {
         let mut inserter = Inserter::new(&tasks.0);
-        inserter.all(&order.0, rules.choice());
+        inserter.all(&order.0, &choice);
         inserter.into_schedule()
     })))
 }
 
-/// Schedule by upward rank and insertion.
 #[pyfunction]
-fn by_upward_rank(py: Python<'_>, tasks: &Tasks, insertion: bool) -> Scheduled {
-    columns(py.detach(|| scheduling::by_upward_rank(&tasks.0, insertion)))
+fn by_upward_rank(tasks: &Tasks, insertion: bool) -> Scheduled {
+    columns(detached(|| scheduling::by_upward_rank(&tasks.0, insertion)))
 }
 
-/// Shortest complete schedule with random ties that is below a length, if there is one.
 #[pyfunction]
 fn shorter(
-    py: Python<'_>,
     tasks: &Tasks,
     rank: Column<f64>,
     choice: Choice,
     draws: Table<f64>,
     least: f64,
 ) -> PyResult<Option<Scheduled>> {
-    let (rank, rules) = (tasks.column("rank", rank)?, choice.of(&tasks.0)?);
+    let (rank, choice) = (tasks.column("rank", rank)?, choice.of(&tasks.0)?);
     shape("draws", &draws, draws.rows(), rank.len())?;
-    let choice = rules.choice();
-    let found = py.detach(|| scheduling::shorter(&tasks.0, &rank, choice, &draws, least));
+    let found = detached(|| scheduling::shorter(&tasks.0, &rank, &choice, &draws, least));
     Ok(found.map(columns))
 }
 
-/// Latest start of every task with the same makespan and devices.
 #[pyfunction]
-fn latest_starts(py: Python<'_>, tasks: &Tasks, schedule: Given) -> PyResult<Column<f64>> {
+fn latest_starts(tasks: &Tasks, schedule: Given) -> PyResult<Column<f64>> {
     let schedule = schedule.complete(tasks)?;
-    Ok(Column(py.detach(|| scheduling::latest_starts(&tasks.0, &schedule))))
+    Ok(Column(detached(|| scheduling::latest_starts(&tasks.0, &schedule))))
 }
 
-/// Schedule by earliest start.
 #[pyfunction]
-fn start_soonest(
-    py: Python<'_>,
-    tasks: &Tasks,
-    rank: Column<f64>,
-    favourite: Column<i32>,
-) -> PyResult<Scheduled> {
+fn start_soonest(tasks: &Tasks, rank: Column<f64>, favourite: Column<i32>) -> PyResult<Scheduled> {
     let rank = tasks.column("rank", rank)?;
     let favourite = favourite.indices_or_none("favourite", rank.len(), rank.len())?;
-    Ok(columns(py.detach(|| scheduling::start_soonest(&tasks.0, &rank, &favourite))))
+    Ok(columns(detached(|| scheduling::start_soonest(&tasks.0, &rank, &favourite))))
 }
 
-/// Schedule batch after batch.
 #[pyfunction]
-fn by_batches(
-    py: Python<'_>,
-    tasks: &Tasks,
-    rule: usize,
-    rank: Column<f64>,
-) -> PyResult<Scheduled> {
+fn by_batches(tasks: &Tasks, rule: usize, rank: Column<f64>) -> PyResult<Scheduled> {
     let rank = tasks.column("rank", rank)?;
     let rules = [Rule::Least, Rule::Greatest, Rule::Harm];
     let rule = *rules.get(rule).ok_or_else(|| wrong(format!("there is no rule {rule}")))?;
-    Ok(columns(py.detach(|| scheduling::by_batches(&tasks.0, rule, &rank))))
+    Ok(columns(detached(|| scheduling::by_batches(&tasks.0, rule, &rank))))
 }
 
-/// Device on which one task finishes earliest, while all others keep their devices and times.
 #[pyfunction]
 fn earliest_device(tasks: &Tasks, schedule: Given, task: usize) -> PyResult<usize> {
     let schedule = schedule.complete(tasks)?;

@@ -2,27 +2,24 @@
 
 use pyo3::prelude::*;
 
-use super::arrays::{Column, exports};
+use super::arrays::{Column, detached, exports};
 use super::instance::Problem;
 use crate::equation::n_resources;
 use crate::steady;
 use crate::table::Table;
 
-/// Relative throughput of each placement.
 #[pyfunction]
-fn throughput(py: Python<'_>, problem: &Problem, placements: Table<i32>) -> PyResult<Column<f64>> {
+fn throughput(problem: &Problem, placements: Table<i32>) -> PyResult<Column<f64>> {
     let placements = placements.placements(&problem.0)?;
-    Ok(Column(py.detach(|| steady::throughput(&problem.0, &placements))))
+    Ok(Column(detached(|| steady::throughput(&problem.0, &placements))))
 }
 
-/// Relative throughput of one placement.
 #[pyfunction]
 fn throughput_of(problem: &Problem, placement: Column<i32>) -> PyResult<f64> {
     let placement = placement.placement(&problem.0)?;
     Ok(steady::Throughput::new(&problem.0).of(&placement))
 }
 
-/// Load of every resource at full rate, in the order of the load equation.
 #[pyfunction]
 fn full_rate_loads(problem: &Problem, placement: Column<i32>) -> PyResult<Column<f64>> {
     let placement = placement.placement(&problem.0)?;

@@ -78,10 +78,9 @@ pub fn by_batches(tasks: &Tasks, rule: Rule, rank: &[f64]) -> ListSchedule {
                 return schedule;
             }
             batch.members.swap_remove(at);
-            schedule.place[v] = device;
-            schedule.finish[v] = finish;
-            schedule.start[v] = finish - tasks.work[(v, device as usize)];
-            batch.settle(v, device as usize);
+            let device = device as usize;
+            schedule.put(v, device, finish - tasks.work[(v, device)], finish);
+            batch.settle(v, device);
             for e in tasks.outputs(v) {
                 let u = tasks.target[e];
                 waiting[u as usize] -= 1;

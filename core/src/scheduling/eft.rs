@@ -15,7 +15,7 @@ pub fn earliest_device(tasks: &Tasks, schedule: &ListSchedule, v: usize) -> usiz
         if work == f64::INFINITY {
             continue;
         }
-        let mut begin = ready_at(tasks, place, finish, v, a);
+        let mut begin = ready_at(tasks, place, |u| finish[u], v, a);
         // postpone until a core is free for the duration of the task
         loop {
             let (mut busy, mut until) = (0, f64::INFINITY);

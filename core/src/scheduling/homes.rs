@@ -3,9 +3,6 @@
 use super::tasks::Tasks;
 use crate::instance::{Id, NONE};
 
-/// Share of a device's memory by which units may exceed it, for rounding.
-const SLACK: f64 = 1e-9;
-
 /// Where units are, in a schedule that grows.
 #[derive(Clone, Debug)]
 pub struct Homes {
@@ -45,15 +42,15 @@ impl Homes {
             may[home] = true;
             return;
         }
-        if tasks.memory.is_empty() {
-            may.fill(true);
-        } else {
-            let devices = may.iter_mut().zip(&self.used).zip(&tasks.room);
-            for ((may, used), room) in devices {
-                *may = used + tasks.memory[unit] <= room * (1.0 + SLACK);
+        match tasks.rules.memory.get(unit) {
+            None => may.fill(true),
+            Some(memory) => {
+                for (d, (may, used)) in may.iter_mut().zip(&self.used).enumerate() {
+                    *may = tasks.rules.fits(used + memory, d);
+                }
             }
         }
-        for &rival in tasks.rivals.of(unit) {
+        for &rival in tasks.rules.rivals.of(unit) {
             if let Some(home) = self.of(rival as usize) {
                 may[home] = false;
             }
@@ -65,9 +62,7 @@ impl Homes {
     pub fn give(&mut self, tasks: &Tasks, unit: usize, a: usize) {
         if self.home[unit] == NONE {
             self.home[unit] = a as Id;
-            if !tasks.memory.is_empty() {
-                self.used[a] += tasks.memory[unit];
-            }
+            self.used[a] += tasks.rules.memory.get(unit).unwrap_or(&0.0);
         }
     }
 }

@@ -39,6 +39,14 @@ impl ListSchedule {
         self.finish.fill(0.0);
     }
 
+    /// Run a task on device `a`.
+    #[inline]
+    pub fn put(&mut self, v: usize, a: usize, start: f64, finish: f64) {
+        self.place[v] = a as Id;
+        self.start[v] = start;
+        self.finish[v] = finish;
+    }
+
     /// Whether every task has a device.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -53,12 +61,12 @@ impl ListSchedule {
 }
 
 /// Rule for choosing a device: earliest finish plus what comes after it.
-#[derive(Clone, Copy, Debug)]
-pub struct Choice<'a> {
+#[derive(Clone, Debug)]
+pub struct Choice {
     /// [N, D] seconds expected after a task on a device
-    pub ahead: Option<&'a Table>,
+    pub ahead: Option<Table>,
     /// [N] device on which a task must run, or `NONE`
-    pub forced: Option<&'a [Id]>,
+    pub forced: Option<Vec<Id>>,
     /// whether gaps between tasks may be used
     pub insertion: bool,
 }
@@ -194,81 +202,110 @@ fn join(joints: &mut Vec<f64>, time: f64) {
     joints.insert(at, time);
 }
 
+/// A schedule that grows by insertion, task after task.
+#[derive(Clone, Debug)]
+pub struct Growing {
+    pub schedule: ListSchedule,
+    pub gaps: Gaps,
+    homes: Homes,
+    shortest: f64,
+    /// [D] devices that are open to the present task
+    pub may: Vec<bool>,
+    /// [D] time at which its inputs are there
+    pub ready: Vec<f64>,
+}
+
+impl Growing {
+    /// A schedule without tasks, of which the `shortest` takes so many seconds.
+    #[must_use]
+    pub fn new(tasks: &Tasks, shortest: f64) -> Self {
+        let (n, d) = (tasks.n_tasks(), tasks.n_devices());
+        Self {
+            schedule: ListSchedule::nowhere(n),
+            gaps: Gaps::new(tasks),
+            homes: Homes::new(tasks),
+            shortest,
+            may: vec![false; d],
+            ready: vec![0.0; d],
+        }
+    }
+
+    fn clear(&mut self) {
+        self.schedule.clear();
+        self.gaps.clear();
+        self.homes.clear();
+    }
+
+    /// Find the devices that are open to a task, and when its inputs are there.
+    #[inline(always)]
+    pub fn open(&mut self, tasks: &Tasks, v: usize) {
+        self.homes.find_open(tasks, tasks.unit[v] as usize, &mut self.may);
+        ready_on(tasks, &self.schedule, v, &mut self.ready);
+    }
+
+    /// Run a task in a slot of device `a`.
+    #[inline(always)]
+    pub fn run(&mut self, tasks: &Tasks, v: usize, a: usize, slot: Slot) {
+        let finish = slot.begin + tasks.work[(v, a)];
+        self.homes.give(tasks, tasks.unit[v] as usize, a);
+        self.schedule.put(v, a, slot.begin, finish);
+        self.gaps.take(slot, finish, self.shortest);
+    }
+}
+
 /// Builds schedules of one problem by insertion, with the memory that this needs.
 #[derive(Clone, Debug)]
 pub struct Inserter<'a> {
     tasks: &'a Tasks,
-    shortest: f64,
-    schedule: ListSchedule,
-    gaps: Gaps,
-    homes: Homes,
-    may: Vec<bool>,
-    ready: Vec<f64>,
+    growing: Growing,
 }
 
 impl<'a> Inserter<'a> {
     /// Prepare for schedules of a problem.
     #[must_use]
     pub fn new(tasks: &'a Tasks) -> Self {
-        let d = tasks.n_devices();
-        Self {
-            tasks,
-            shortest: tasks.shortest(),
-            schedule: ListSchedule::nowhere(tasks.n_tasks()),
-            gaps: Gaps::new(tasks),
-            homes: Homes::new(tasks),
-            may: vec![false; d],
-            ready: vec![0.0; d],
-        }
+        Self { tasks, growing: Growing::new(tasks, tasks.shortest()) }
     }
 
     /// Schedule the tasks in a topological order; one that finds no device ends the schedule.
-    pub fn all(&mut self, order: &[Id], choice: Choice<'_>) -> &ListSchedule {
-        self.schedule.clear();
-        self.gaps.clear();
-        self.homes.clear();
+    pub fn all(&mut self, order: &[Id], choice: &Choice) -> &ListSchedule {
+        self.growing.clear();
         for &v in order {
             let v = v as usize;
+            self.growing.open(self.tasks, v);
+            let forced = choice.forced.as_ref().map_or(NONE, |forced| forced[v]);
             let unit = self.tasks.unit[v] as usize;
-            self.homes.find_open(self.tasks, unit, &mut self.may);
-            let forced = choice.forced.map_or(NONE, |forced| forced[v]);
-            if forced != NONE && self.homes.of(unit).is_none() {
-                for (a, may) in self.may.iter_mut().enumerate() {
+            if forced != NONE && self.growing.homes.of(unit).is_none() {
+                for (a, may) in self.growing.may.iter_mut().enumerate() {
                     *may = *may && forced as usize == a;
                 }
             }
-            ready_on(self.tasks, &self.schedule, v, &mut self.ready);
             let Some((a, slot)) = self.best_device(v, choice) else {
                 break;
             };
-            self.homes.give(self.tasks, unit, a);
-            let finish = slot.begin + self.tasks.work[(v, a)];
-            self.schedule.place[v] = a as Id;
-            self.schedule.start[v] = slot.begin;
-            self.schedule.finish[v] = finish;
-            self.gaps.take(slot, finish, self.shortest);
+            self.growing.run(self.tasks, v, a, slot);
         }
-        &self.schedule
+        &self.growing.schedule
     }
 
     /// The schedule that was built last.
     #[must_use]
     pub fn into_schedule(self) -> ListSchedule {
-        self.schedule
+        self.growing.schedule
     }
 
     /// Device on which a task finishes earliest, and where on it.
     #[inline]
-    fn best_device(&self, v: usize, choice: Choice<'_>) -> Option<(usize, Slot)> {
+    fn best_device(&self, v: usize, choice: &Choice) -> Option<(usize, Slot)> {
         let (mut best, mut least) = (None, f64::INFINITY);
-        let ahead = choice.ahead.map(|ahead| ahead.row(v));
-        let devices = self.may.iter().zip(&self.ready).zip(self.tasks.work.row(v));
+        let ahead = choice.ahead.as_ref().map(|ahead| ahead.row(v));
+        let devices = self.growing.may.iter().zip(&self.growing.ready).zip(self.tasks.work.row(v));
         for (a, ((&may, &ready), &work)) in devices.enumerate() {
             let ahead = ahead.map_or(0.0, |ahead| ahead[a]);
             if !may || ready + work + ahead >= least {
                 continue;
             }
-            let slot = self.gaps.earliest_on(self.tasks, a, ready, work, choice.insertion);
+            let slot = self.growing.gaps.earliest_on(self.tasks, a, ready, work, choice.insertion);
             if let Some(slot) = slot.filter(|slot| slot.begin + work + ahead < least) {
                 least = slot.begin + work + ahead;
                 best = Some((a, slot));
@@ -283,7 +320,7 @@ impl<'a> Inserter<'a> {
 pub fn by_upward_rank(tasks: &Tasks, insertion: bool) -> ListSchedule {
     let mut inserter = Inserter::new(tasks);
     let order = by_rank(tasks, &upward(tasks));
-    inserter.all(&order, Choice { ahead: None, forced: None, insertion });
+    inserter.all(&order, &Choice { ahead: None, forced: None, insertion });
     inserter.into_schedule()
 }
 
@@ -308,10 +345,16 @@ pub fn ready_on(tasks: &Tasks, schedule: &ListSchedule, v: usize, ready: &mut [f
 /// Time at which all inputs of task `v` are on device `a`.
 #[inline]
 #[must_use]
-pub fn ready_at(tasks: &Tasks, place: &[Id], finish: &[f64], v: usize, a: usize) -> f64 {
+pub fn ready_at(
+    tasks: &Tasks,
+    place: &[Id],
+    finish: impl Fn(usize) -> f64,
+    v: usize,
+    a: usize,
+) -> f64 {
     tasks.inputs(v).iter().fold(0.0, |ready, &e| {
         let u = tasks.source[e as usize] as usize;
-        max(ready, finish[u] + tasks.transfer(e as usize, place[u] as usize, a))
+        max(ready, finish(u) + tasks.transfer(e as usize, place[u] as usize, a))
     })
 }
 
@@ -346,7 +389,8 @@ pub fn latest_starts(tasks: &Tasks, schedule: &ListSchedule) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::Rivals;
+    use crate::rivals::Rules;
+    use crate::topology::Adjacency;
 
     /// Tasks of a chain 0 → 1 and a task 2 of its own, on two devices of one core each; a transfer
     /// takes two seconds.
@@ -354,13 +398,15 @@ mod tests {
         let wire = Table::new(vec![0.0, 2.0, 2.0, 0.0], 2, 2);
         let found = Tasks {
             work: Table::new(work.iter().flat_map(|&work| [work, work]).collect(), 3, 2),
-            order: vec![0, 2, 1],
-            in_start: vec![0, 0, 1, 1],
-            in_stream: vec![0],
-            out_start: vec![0, 1, 1],
-            out_end: vec![1, 1, 1],
-            source: vec![0],
-            target: vec![1],
+            graph: Adjacency {
+                order: vec![0, 2, 1],
+                in_start: vec![0, 0, 1, 1],
+                in_streams: vec![0],
+                out_start: vec![0, 1, 1],
+                out_end: vec![1, 1, 1],
+                source: vec![0],
+                target: vec![1],
+            },
             size: vec![1.0],
             fixed_s: vec![0.0],
             latency: Table::filled(0.0, 2, 2),
@@ -369,9 +415,7 @@ mod tests {
             unit: vec![0, 1, 2],
             member_start: vec![0, 1, 2, 3],
             members: vec![0, 1, 2],
-            rivals: Rivals::default(),
-            memory: vec![],
-            room: vec![],
+            rules: Rules::default(),
         };
         found.check().expect("fits");
         found
@@ -389,11 +433,11 @@ mod tests {
     #[test]
     fn a_task_fits_into_a_gap_only_where_gaps_may_be_used() {
         let tasks = tasks([1.0, 1.0, 1.0]);
-        let forced = [0, 1, 1];
+        let forced = vec![0, 1, 1];
         for (insertion, start) in [(true, 0.0), (false, 4.0)] {
-            let choice = Choice { ahead: None, forced: Some(&forced), insertion };
+            let choice = Choice { ahead: None, forced: Some(forced.clone()), insertion };
             let mut inserter = Inserter::new(&tasks);
-            let schedule = inserter.all(&[0, 1, 2], choice);
+            let schedule = inserter.all(&[0, 1, 2], &choice);
             assert_eq!(schedule.start, [0.0, 3.0, start]);
         }
     }

@@ -16,7 +16,7 @@ const TIE: f64 = 1e-9;
 pub fn shorter(
     tasks: &Tasks,
     rank: &[f64],
-    choice: Choice<'_>,
+    choice: &Choice,
     draws: &Table,
     mut least: f64,
 ) -> Option<ListSchedule> {

@@ -18,9 +18,8 @@ mod tasks;
 
 pub use batches::{Rule, by_batches};
 pub use eft::earliest_device;
-pub use homes::Homes;
 pub use insertion::{
-    Choice, Gaps, Inserter, ListSchedule, Slot, by_upward_rank, latest_starts, ready_at, ready_on,
+    Choice, Growing, Inserter, ListSchedule, Slot, by_upward_rank, latest_starts, ready_at,
 };
 pub use lists::shorter;
 pub use ranks::{by_rank, comes_before, downward, least_after, optimistic_costs, upward};

@@ -66,8 +66,7 @@ pub fn start_soonest(tasks: &Tasks, rank: &[f64], favourite: &[Id]) -> ListSched
     while let Some(pair) = soonest(tasks, &ready, &cores, &homes, &mut may, rank) {
         let v = ready.swap_remove(pair.at, d);
         let finish = pair.begin + tasks.work[(v, pair.device)];
-        schedule.place[v] = pair.device as Id;
-        (schedule.start[v], schedule.finish[v]) = (pair.begin, finish);
+        schedule.put(v, pair.device, pair.begin, finish);
         let core = &mut cores[pair.core];
         (core.free, core.kept_for) = (finish, favourite[v]);
         if favourite[v] != NONE {

@@ -2,34 +2,22 @@
 //!
 //! The network has no contention: the time of a transfer does not depend on others.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use crate::arithmetic::least;
 use crate::check::{Wrong, each, indices, length, permutation, rising};
 use crate::instance::Id;
 use crate::passes::sending_seconds;
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::table::Table;
+use crate::topology::Adjacency;
 
 /// N tasks, E streams between them, D devices, K cores, U units of tasks that stay together.
 #[derive(Clone, Debug)]
 pub struct Tasks {
     /// [N, D] seconds, infinite where a task may not run
     pub work: Table,
-    /// [N] topological
-    pub order: Vec<Id>,
-    /// [N + 1] the streams into v are `in_stream[in_start[v]..in_start[v + 1]]`
-    pub in_start: Vec<Id>,
-    /// [E]
-    pub in_stream: Vec<Id>,
-    /// [N] first stream out of a task
-    pub out_start: Vec<Id>,
-    /// [N] index after the last
-    pub out_end: Vec<Id>,
-    /// [E]
-    pub source: Vec<Id>,
-    /// [E]
-    pub target: Vec<Id>,
+    pub graph: Adjacency,
     /// [E] bytes
     pub size: Vec<f64>,
     /// [E] seconds of a transfer that do not depend on the link
@@ -46,11 +34,16 @@ pub struct Tasks {
     pub member_start: Vec<Id>,
     /// [N]
     pub members: Vec<Id>,
-    pub rivals: Rivals,
-    /// [U] bytes, or empty if memory has no limit
-    pub memory: Vec<f64>,
-    /// [D] bytes
-    pub room: Vec<f64>,
+    pub rules: Rules,
+}
+
+impl Deref for Tasks {
+    type Target = Adjacency;
+
+    #[inline]
+    fn deref(&self) -> &Adjacency {
+        &self.graph
+    }
 }
 
 impl Tasks {
@@ -80,25 +73,6 @@ impl Tasks {
     #[must_use]
     pub fn n_units(&self) -> usize {
         self.member_start.len() - 1
-    }
-
-    /// Tasks in topological order.
-    pub fn in_order(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        self.order.iter().map(|&v| v as usize)
-    }
-
-    /// Streams into a task.
-    #[inline]
-    #[must_use]
-    pub fn inputs(&self, v: usize) -> &[Id] {
-        &self.in_stream[range(&self.in_start, v)]
-    }
-
-    /// Streams out of a task.
-    #[inline]
-    #[must_use]
-    pub fn outputs(&self, v: usize) -> Range<usize> {
-        self.out_start[v] as usize..self.out_end[v] as usize
     }
 
     /// Number of streams into each task.
@@ -199,7 +173,8 @@ impl Tasks {
         }
         each!(shape, self, d, d; latency wire);
         each!(length, self, m; size fixed_s);
-        each!(not_negative, self; work latency wire size fixed_s memory room);
+        each!(not_negative, self; work latency wire size fixed_s);
+        each!(not_negative, self.rules; memory room);
         self.check_streams(n, m)?;
         self.check_units(n, d)
     }
@@ -220,12 +195,8 @@ impl Tasks {
     }
 
     fn check_streams(&self, n: usize, m: usize) -> Result<(), Wrong> {
-        each!(length, self, n; order out_start out_end);
-        each!(length, self, m; in_stream target);
-        length("in_start", &self.in_start, n + 1)?;
-        rising("in_start", &self.in_start, m)?;
-        each!(permutation, self; order in_stream);
-        each!(indices, self, n; source target);
+        self.graph.check(n)?;
+        each!(permutation, self; order in_streams);
         let mut position = vec![0; n];
         for (i, v) in self.in_order().enumerate() {
             position[v] = i;
@@ -264,11 +235,7 @@ impl Tasks {
         if self.member_start[units] as usize != n || !(0..units).all(is_of) {
             return Err("members are not those of their units".into());
         }
-        if !self.memory.is_empty() {
-            length("memory", &self.memory, units)?;
-            length("room", &self.room, d)?;
-        }
-        self.rivals.check(units)
+        self.rules.check(units, d)
     }
 }
 

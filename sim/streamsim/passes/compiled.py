@@ -55,8 +55,8 @@ OPERATOR: Final = np.dtype(
         ("priority", np.float64),  # higher goes first
         ("level", np.int32),  # most streams on a path from an operator without inputs
         ("inputs", np.int32),
-        ("out_start", np.int64),  # first stream out of it
-        ("out_end", np.int64),  # index after the last
+        ("out_start", np.int32),  # first stream out of it
+        ("out_end", np.int32),  # index after the last
     ],
     align=True,
 )
@@ -67,8 +67,8 @@ STREAM: Final = np.dtype(
         ("tuples", np.float64),
         ("source", np.int32),  # operator that sends
         ("target", np.int32),  # operator that receives
-        ("first", np.int64),  # first stream that carries the same output of its operator
-        ("more", np.int64),  # next stream that carries this output, -1 after the last
+        ("first", np.int32),  # first stream that carries the same output of its operator
+        ("more", np.int32),  # next stream that carries this output, -1 after the last
     ],
     align=True,
 )

@@ -48,7 +48,7 @@ class TaskTensors(NamedTuple):
     def of(cls, problem: Problem) -> "TaskTensors":
         """Tensors of a problem on the CPU."""
         tasks, compiled, group = tasks_of(problem), problem.one_pass, problem.interchangeable
-        n, n_units, into = tasks.n_tasks, len(tasks.member_start) - 1, tasks.in_stream
+        n, n_units, into = tasks.n_tasks, len(tasks.member_start) - 1, tasks.in_streams
         # of all devices, whether a task may run there or not
         compute = compiled.work[:, compiled.devices["type"]].mean(axis=1)
         sending = mean_sendings(tasks)
