@@ -14,11 +14,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from os import register_at_fork
 from pathlib import Path
-from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote, urlsplit
 
 from streamplace.errors import SettingError, StreamplaceError
@@ -36,6 +34,8 @@ from streamplace.model.message_text import listed, quoted, shown
 
 if TYPE_CHECKING:
     import httpx
+
+    from streamplace.flink.operator.resource import FlinkResource
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"
@@ -99,25 +99,6 @@ def task_state(vertex: JobVertex) -> str:
     return next((state for state in WAITING if counts.get(state)), status)
 
 
-class JobResource(Protocol):
-    """A resource of Flink's operator, which as a text is one line."""
-
-    @property
-    def has_autoscaler(self) -> bool:
-        """Whether Flink's autoscaler chooses the parallelism; the cluster itself is not told."""
-        ...
-
-    @property
-    def job_id(self) -> str:
-        """Id of its job when it was read; empty if the operator has not reported one."""
-        ...
-
-    @property
-    def counts_pods(self) -> bool:
-        """Whether it has the number of pods, all of whose slots the job then uses."""
-        ...
-
-
 class Rest:
     """A cluster's REST interface.
 
@@ -129,7 +110,7 @@ class Rest:
 
     patience = 0.0  # seconds for which a request without an answer is repeated
     # The resource by whose name it is reached; None if it is not.
-    resource: JobResource | None = None
+    resource: "FlinkResource | None" = None
     # Receives a message when a request is first repeated.
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
@@ -140,7 +121,7 @@ class Rest:
 
     @classmethod
     def through(
-        cls, name: str, address: str, client: "httpx.Client", resource: JobResource
+        cls, name: str, address: str, client: "httpx.Client", resource: "FlinkResource"
     ) -> "Rest":
         """Interface behind a proxy that has a client of its own; messages name it by ``name``."""
         rest = cls.__new__(cls)
@@ -457,16 +438,11 @@ def received(
     return answer, bytes(content)
 
 
-_WORKERS: list["SimpleQueue[Callable[[], None]]"] = []
-"""Queues of the threads that wait for a request; a forked process has none of the threads."""
-register_at_fork(after_in_child=_WORKERS.clear)
-
-
 def _within(seconds: float, request: Callable[[], T]) -> T:
     """Result of a request that takes some time in all; TimeoutError if it takes longer.
 
     Timeouts of httpx are those of every read, and the name of a host is looked up without any. So
-    a request is sent by another thread, which takes the next one when it has its answer.
+    another thread sends the request.
     """
     result: Future[T] = Future()
 
@@ -476,20 +452,8 @@ def _within(seconds: float, request: Callable[[], T]) -> T:
         except BaseException as error:
             result.set_exception(error)
 
-    try:
-        worker = _WORKERS.pop()
-    except IndexError:
-        worker = SimpleQueue()
-        Thread(target=_work, args=(worker,), daemon=True).start()
-    worker.put(run)
+    Thread(target=run, daemon=True).start()
     return result.result(seconds)
-
-
-def _work(requests: "SimpleQueue[Callable[[], None]]") -> None:
-    """Send one request after the other."""
-    while True:
-        requests.get()()
-        _WORKERS.append(requests)
 
 
 def turns(seconds: float) -> Iterator[None]:
