@@ -126,10 +126,10 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
         "threads": {
             device: [
                 [load.name, round(load.cores, 6), round(load.wakes, 2)]
-                for load in loads
+                for load in last.cluster.loads[device].threads
                 if load.cores > 1e-5
             ]
-            for device, loads in last.cluster.loads.items()
+            for device in last.cluster.sampled
         },
         "idle": idle / seconds,
     }

@@ -18,7 +18,7 @@ from streamplace.flink.layout import Layout
 from streamplace.flink.local.dist import find_flink
 from streamplace.flink.local.session import local_cluster
 from streamplace.flink.move.move import FlinkMove
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.plan import layout_of
 

@@ -50,10 +50,9 @@ from streamplace.flink.local.session import (
 from streamplace.flink.measure.profile import profile
 from streamplace.flink.move.move import FlinkMove
 from streamplace.flink.move.savepoints import stop
-from streamplace.flink.move.settings import MoveSettings
-from streamplace.flink.pin.apply import apply
+from streamplace.flink.move.settling import MoveSettings
+from streamplace.flink.pin.apply import apply, verify
 from streamplace.flink.pin.pinning import as_yaml
-from streamplace.flink.pin.verify import verify
 from streamplace.flink.program.program import Program, remember
 from streamplace.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.flink.store import Store

@@ -40,7 +40,7 @@ from streamplace.flink.local.session import JOB_MANAGER, LocalCluster, local_clu
 from streamplace.flink.move.journal import MoveUnderWay
 from streamplace.flink.move.move import FlinkMove
 from streamplace.flink.move.savepoints import stop
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import await_devices
 from streamplace.flink.pin.pinning import Pinning, Settings
 from streamplace.flink.program.jars import SPENT, placed_jar

@@ -22,7 +22,7 @@ from streamplace.flink.local.dist import Flink, find_java
 from streamplace.flink.measure.source_lag import source_flow
 from streamplace.flink.move.move import RETENTION, FlinkMove
 from streamplace.flink.move.savepoints import resumable, stop
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import ENDED, Rest

@@ -252,7 +252,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     from streamplace.flink.deployment import deployment_of
     from streamplace.flink.engine import FlinkEngine
     from streamplace.flink.measure.measured_graph import measured_graph
-    from streamplace.flink.measure.steadiness import steady_profile
+    from streamplace.flink.measure.profile import steady_profile
     from streamplace.flink.operator.mounting import CONFIG_MAP, PATCH, reporter_files
     from streamplace.flink.rest.client import only_job
     from streamplace.io.files import make_folder, write_texts

@@ -47,10 +47,8 @@ from streamplace.flink.move.savepoints import (
     stopped_at,
     stopped_with,
 )
-from streamplace.flink.move.settings import MoveSettings
-from streamplace.flink.move.settling import settle
-from streamplace.flink.pin.apply import StillStarting, refuse_lost, wait_started
-from streamplace.flink.pin.verify import check_placed
+from streamplace.flink.move.settling import MoveSettings, settle
+from streamplace.flink.pin.apply import StillStarting, check_placed, refuse_lost, wait_started
 from streamplace.flink.program.program import Program, Savepoint
 from streamplace.flink.program.submission import (
     ClusterJar,
