@@ -8,6 +8,8 @@ used, and every pod looks up the device of its node, and uses the settings of th
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
@@ -30,98 +32,11 @@ from streamplace.model.message_text import quoted
 IMAGE = "flink:2.3.0"
 USUAL_MEMORY = 1728 * 2**20
 """Flink's own default for the process of a TaskManager."""
-CONTROL = """\
-apiVersion: v1
-kind: Service
-metadata:
-  name: flink-jobmanager
-  labels: {{app: flink}}
-spec:
-  selector: {{app: flink, component: jobmanager}}
-  ports:
-    - {{name: rpc, port: 6123}}
-    - {{name: blob, port: 6124}}
-    - {{name: rest, port: 8081}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: flink-jobmanager
-  labels: {{app: flink}}
-spec:
-  replicas: 1
-  selector:
-    matchLabels: {{app: flink, component: jobmanager}}
-  template:
-    metadata:
-      labels: {{app: flink, component: jobmanager}}
-    spec:
-      containers:
-        - name: jobmanager
-          image: {image}
-          args: ["jobmanager"]
-          ports:
-            - {{name: rpc, containerPort: 6123}}
-            - {{name: blob, containerPort: 6124}}
-            - {{name: rest, containerPort: 8081}}
-          env:
-            - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
-"""
-
-TASK_MANAGER = """\
----
-{title}apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: flink-taskmanager-{name}
-  labels: {{app: flink}}
-spec:
-  replicas: 1
-  strategy: {{type: Recreate}}  # never two TaskManagers of one device
-  selector:
-    matchLabels: {{app: flink, component: taskmanager, device: {resource}}}
-  template:
-    metadata:
-      labels: {{app: flink, component: taskmanager, device: {resource}}}
-    spec:
-      nodeSelector:
-{selector}
-      affinity:  # devices are different nodes
-        podAntiAffinity:
-          requiredDuringSchedulingIgnoredDuringExecution:
-            - topologyKey: kubernetes.io/hostname
-              labelSelector:
-                matchLabels: {{app: flink, component: taskmanager}}
-      containers:
-        - name: taskmanager
-          image: {image}
-          args:
-            - taskmanager
-{settings}
-          ports:
-            - {{name: rpc, containerPort: 6122}}
-          resources:
-            requests: {{cpu: "{cores}", memory: {memory}Mi}}
-            limits: {{cpu: "{cores}", memory: {memory}Mi}}
-          env:
-            - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
-"""
 JOB_IMAGE = "registry.example/my-job:1"
 NAME = "flink"
 ROOT = "/streamplace"
 JAR = "placed.jar"
 FOLDER = "s3://my-bucket"
-ENTRY = f"""\
-#!/bin/sh
-# A TaskManager becomes the device that its node is; all else starts as ever.
-if [ "$1" = taskmanager ]; then
-  device=$(cat "{ROOT}/nodes/$NODE") || exit 1
-  while IFS= read -r option; do
-    set -- "$@" "$option"
-  done < "{ROOT}/devices/$device" || exit 1
-fi
-exec /docker-entrypoint.sh "$@"
-"""
 NODES = (
     "nodes=$(kubectl get nodes -l streamplace-device -o jsonpath='{range .items[*]}"
     "--from-literal={.metadata.name}={.metadata.labels.streamplace-device} {end}')",
@@ -134,12 +49,12 @@ NODES = (
 def as_flink_kubernetes(deployment: Deployment) -> dict[str, str]:
     """Flink on Kubernetes: a session cluster, and an application for Flink's operator."""
     devices = deployment.problem.cluster.devices
-    control = CONTROL.format(image=IMAGE)
     layers = None if deployment.is_split else 0
     own = deployment.resources
-    managers = (_task_manager(device, own, layers) for device in devices)
+    parts = [_filled("control.yaml", image=IMAGE)]
+    parts += [_task_manager(device, own, layers) for device in devices]
     return {
-        "session.yaml": comment(_notes(deployment)) + control + "".join(managers),
+        "session.yaml": comment(_notes(deployment)) + "".join(parts),
         "application.yaml": _application(deployment),
     }
 
@@ -173,16 +88,22 @@ def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) ->
         **device_settings(device.name, tuple(own), layers),
     }
     selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in labels(device))
-    return TASK_MANAGER.format(
+    return _filled(
+        "taskmanager.yaml",
         title=comment([f"Device {listed([device.name])}"]),
         name=slug(device.name),
         resource=own[device.name],
         selector=selector.rstrip("\n"),
         image=IMAGE,
-        cores=device.cores,
-        memory=_mebibytes(device),
+        cores=f"{device.cores}",
+        memory=f"{_mebibytes(device)}",
         settings=_arguments(settings),
     )
+
+
+def _filled(file: str, **values: str) -> str:
+    """Text of a file of this package, with values in place of its ``${names}``."""
+    return Template(files(__package__).joinpath(file).read_text("utf-8")).substitute(values)
 
 
 def _sizes(device: Device) -> Settings:
@@ -214,9 +135,10 @@ def _application(deployment: Deployment) -> str:
     """Manifest of a FlinkDeployment and of its configuration maps."""
     devices = deployment.problem.cluster.devices
     options = {slug(d.name): _options(_own(deployment, i)) for i, d in enumerate(devices)}
+    entry = files(__package__).joinpath("entry.sh").read_text("utf-8")
     documents = [
         _config_map("streamplace-devices", options),
-        _config_map("streamplace-entry", {"entry.sh": ENTRY}),
+        _config_map("streamplace-entry", {"entry.sh": entry}),
         {
             "apiVersion": "flink.apache.org/v1beta1",
             "kind": "FlinkDeployment",
