@@ -27,7 +27,7 @@ from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES
 from kafka import broker, kafka_flink, kafka_jars, kafka_jobs
 
-from streamplace.flink.cpu.reporter import Reporters, jar_path
+from streamplace.flink.cpu.remote import Reporters, jar_path
 from streamplace.flink.local.dist import find_flink
 from streamplace.flink.local.session import local_cluster
 from streamplace.flink.measure import windows
