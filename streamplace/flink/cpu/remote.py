@@ -34,7 +34,7 @@ UPDATE_SECONDS = 15.0
 """Longest wait for a newer report: Flink fetches metrics every 10 s (default), when it is asked."""
 NONE = "it is no table of threads"
 _GAUGE = re.compile(r"(.*\.)?streamplace\d{1,2}")
-_HEAD = re.compile(r"streamplace (\d+) (\d+) (\d+) (\d+)\n")
+_PART = re.compile(r"streamplace (\d+) (\d+) (\d+) (\d+)\n")
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -61,7 +61,7 @@ def parse_report(texts: Iterable[str]) -> CpuReport:
     chunks: dict[int, str] = {}
     total, numbers = 0, set()
     for text in texts:
-        head = _HEAD.match(text)
+        head = _PART.match(text)
         if head is None:
             raise ValueError(NONE)
         version, number, chunk, total = map(int, head.groups())
