@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from streamplace.engines.names import resource
@@ -33,50 +34,7 @@ _SIZES = {
 }
 """Options of Java → ends of the names of the settings with their sizes, as in Flink's scripts."""
 _NETWORK = "taskmanager.memory.network.max"
-_LOG4J = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.out.ref = out
-appender.out.name = out
-appender.out.type = CONSOLE
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
-"""
 _ADDRESS = ("taskmanager.host", "taskmanager.bind-host")
-_COMMON: Settings = {
-    "jobmanager.rpc.address": LOOPBACK,
-    "jobmanager.bind-host": LOOPBACK,
-    **dict.fromkeys(_ADDRESS, LOOPBACK),
-    "rest.address": LOOPBACK,
-    "rest.bind-address": LOOPBACK,
-    "jobmanager.memory.heap.size": "256m",
-    "jobmanager.memory.off-heap.size": "160m",
-    "jobmanager.memory.jvm-metaspace.size": "160m",
-    "jobmanager.memory.jvm-overhead.min": "32m",
-    "jobmanager.memory.jvm-overhead.max": "64m",
-    "taskmanager.numberOfTaskSlots": 1,
-    "taskmanager.cpu.cores": 1.0,
-    "taskmanager.memory.framework.heap.size": "64m",
-    "taskmanager.memory.framework.off-heap.size": "96m",
-    "taskmanager.memory.task.heap.size": "192m",
-    "taskmanager.memory.task.off-heap.size": "0m",
-    "taskmanager.memory.managed.size": "64m",
-    "taskmanager.memory.network.min": "64m",
-    _NETWORK: "64m",
-    "taskmanager.memory.jvm-metaspace.size": "160m",
-    "taskmanager.memory.jvm-overhead.min": "64m",
-    "taskmanager.memory.jvm-overhead.max": "64m",
-    "cluster.registration.error-delay": 500,
-    "cluster.registration.initial-timeout": 100,
-    "resourcemanager.standalone.start-up-time": 1000,
-    "pekko.ask.timeout": "30 s",  # a busy machine is not a dead one
-    "web.timeout": "60 s",  # after the loss of a TaskManager, Flink fetches no metrics for so long
-    "pekko.startup-timeout": "120 s",
-    "heartbeat.timeout": 120_000,
-    "heartbeat.interval": 2_000,
-    "metrics.fetcher.update-interval": 500,
-    "web.refresh-interval": 200,
-    "restart-strategy.type": "none",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +154,11 @@ def local_cluster(
     """
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
     rest, rpc = port or free_port(), free_port()
-    shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
+    shared = {**usual_settings(), "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
     url = f"http://{LOOPBACK}:{rest}"
     cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {}, shared)
     try:
-        (folder / LOGGING).write_text(_LOG4J)
+        (folder / LOGGING).write_text(files(__package__).joinpath(LOGGING).read_text())
         _configure(folder / JOB_MANAGER, shared)
         cluster.start(JOB_MANAGER)
         every = [*devices, *future_devices(devices, future)]
@@ -216,6 +174,13 @@ def local_cluster(
     finally:
         _stop(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def usual_settings() -> Settings:
+    """Settings of all processes, from a file of this package as Flink reads it."""
+    lines = files(__package__).joinpath("config.yaml").read_text().splitlines()
+    pairs = (line.partition(" #")[0].partition(": ") for line in lines)
+    return {key: value.strip() for key, _, value in pairs}
 
 
 def _memory(settings: Settings, kind: str) -> list[str]:
