@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from importlib.resources import files
+from string import Template
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
@@ -93,7 +94,8 @@ def placed_py(answer: Pinning) -> str:
         "MANAGED": answer.managed,
     }
     parts = [f"{name} = {python_table(table)}\n" for name, table in tables.items()]
-    return f"{_PYTHON_HEAD}\n{code}\n\n{''.join(parts)}\n\n{_PYTHON_TAIL}"
+    template = Template(files(__package__).joinpath("placed.py.txt").read_text("utf-8"))
+    return template.substitute(code=code, tables="".join(parts))
 
 
 def _layout(deployment: Deployment) -> Layout:
@@ -130,27 +132,3 @@ def _key_groups(groups: Mapping[str, int]) -> list[str]:
     if others:
         lines.append(f"and by setMaxParallelism in the program, {', '.join(others)}")
     return lines
-
-
-_PYTHON_HEAD = '''\
-"""Runs a PyFlink job with every operator on the device that streamplace chose.
-
-Put this file beside the program and replace its last line, env.execute("name"), by
-    from placed import placed
-    placed(env).execute("name")
-SQL takes part after statement_set.attach_as_datastream(). Operators are known by their names
-(.name("...") in the program) or their uids.
-
-Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json
-"""
-
-from __future__ import annotations
-'''
-_PYTHON_TAIL = '''\
-def placed(env: Any) -> PlacedEnvironment:
-    """Environment whose job runs where it was placed.
-
-    MANAGED may hold TaskManagers whose managed memory is not MANAGED_MB, with theirs in MB.
-    """
-    return PlacedEnvironment(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
-'''

@@ -7,7 +7,7 @@ used, and every pod looks up the device of its node, and uses the settings of th
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -37,12 +37,11 @@ NAME = "flink"
 ROOT = "/streamplace"
 JAR = "placed.jar"
 FOLDER = "s3://my-bucket"
-NODES = (
-    "nodes=$(kubectl get nodes -l streamplace-device -o jsonpath='{range .items[*]}"
-    "--from-literal={.metadata.name}={.metadata.labels.streamplace-device} {end}')",
-    "kubectl create configmap streamplace-nodes $nodes --dry-run=client -o yaml |"
-    " kubectl apply -f -",
-)
+PINS = {
+    True: "Limits (lim-…) let subtasks be placed one by one, now and later.",
+    False: "Whole operators can be placed on it. For subtasks, export a placement of subtasks.",
+}
+"""Comment on what can be pinned, by whether the placement is of subtasks."""
 
 
 @export("flink-kubernetes", all_devices=True)
@@ -51,33 +50,13 @@ def as_flink_kubernetes(deployment: Deployment) -> dict[str, str]:
     devices = deployment.problem.cluster.devices
     layers = None if deployment.is_split else 0
     own = deployment.resources
-    parts = [_filled("control.yaml", image=IMAGE)]
-    parts += [_task_manager(device, own, layers) for device in devices]
+    pins = PINS[deployment.is_split]
+    control = _filled("control.yaml", **_facts(deployment), image=IMAGE, pins=pins)
+    managers = (_task_manager(device, own, layers) for device in devices)
     return {
-        "session.yaml": comment(_notes(deployment)) + "".join(parts),
+        "session.yaml": control + "".join(managers),
         "application.yaml": _application(deployment),
     }
-
-
-def _notes(deployment: Deployment) -> Iterator[str]:
-    yield f"{deployment.title}."
-    yield ""
-    yield "A session cluster without an operator: jobs are submitted to it, again and again."
-    yield ""
-    yield from node_labels(deployment)
-    yield "     2. kubectl apply -f session.yaml, with the image of your Flink version"
-    yield "     3. Run the job with its placement: streamplace export PLACEMENT --to flink"
-    yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
-    yield "       kubectl port-forward service/flink-jobmanager 8081 and then"
-    yield "       streamplace flink verify --rest http://localhost:8081 --job ID …"
-    yield "       show whether every operator runs on its device."
-    yield ""
-    yield "Every device is a TaskManager with a resource of its own, which pins what asks for it."
-    if deployment.is_split:
-        yield "Limits (lim-…) let subtasks be placed one by one, now and later."
-    else:
-        yield "Whole operators can be placed on it. For subtasks, export a placement of subtasks."
-    yield from group_notes(deployment)
 
 
 def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) -> str:
@@ -104,6 +83,15 @@ def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) ->
 def _filled(file: str, **values: str) -> str:
     """Text of a file of this package, with values in place of its ``${names}``."""
     return Template(files(__package__).joinpath(file).read_text("utf-8")).substitute(values)
+
+
+def _facts(deployment: Deployment) -> dict[str, str]:
+    """Facts of a deployment in the comments at the top of its manifests."""
+    return {
+        "title": comment([f"{deployment.title}."]),
+        "labels": comment(node_labels(deployment)),
+        "groups": comment(group_notes(deployment)),
+    }
 
 
 def _sizes(device: Device) -> Settings:
@@ -146,41 +134,15 @@ def _application(deployment: Deployment) -> str:
             "spec": _spec(deployment),
         },
     ]
-    return comment(_operator_notes(deployment)) + "---\n".join(map(_yaml, documents))
+    own = {"image": IMAGE, "job_image": JOB_IMAGE, "folder": FOLDER}
+    head = _filled("application.txt", **_facts(deployment), **own)
+    return head + "---\n".join(map(_yaml, documents))
 
 
 def _yaml(document: dict[str, Any]) -> str:
     """Format a document as JSON without characters that only YAML regards as line breaks."""
     text = json.dumps(document, indent=1, ensure_ascii=False)
     return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text) + "\n"
-
-
-def _operator_notes(deployment: Deployment) -> Iterator[str]:
-    yield f"{deployment.title}."
-    yield ""
-    yield "One job in application mode, run by Flink's operator for Kubernetes (standalone mode)."
-    yield ""
-    yield from node_labels(deployment)
-    yield "     2. Tell the pods which device their node is, and again when that has changed:"
-    yield from (f"          {line}" for line in NODES)
-    yield "     3. Write the jar that pins the job, and build an image of your Flink with it:"
-    yield f"          streamplace flink jar JOB.jar --placement … --cluster … -o {JAR}"
-    yield f"          FROM {IMAGE}  and  COPY {JAR} /opt/flink/usrlib/"
-    yield f"     4. Replace {JOB_IMAGE} and {FOLDER} below by your own,"
-    yield "        set args to the job's main class and its arguments, and flinkVersion to your"
-    yield "        operator's name of the version;"
-    yield "        kubectl apply -f application.yaml"
-    yield "     Another placement, or another version of the job, is another image: the operator"
-    yield "     takes a savepoint, and starts the job from it."
-    yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
-    yield f"       kubectl port-forward service/{NAME}-rest 8081 and then"
-    yield "       streamplace flink verify --rest http://localhost:8081 …"
-    yield "       show whether every operator runs on its device."
-    yield ""
-    yield "Where a node is lost, its pod waits, and the job with it. Give the label of the lost"
-    yield "node to the one that replaces it, and do step 2 again: the pod starts there, and the"
-    yield "job continues from its last checkpoint."
-    yield from group_notes(deployment)
 
 
 def _spec(deployment: Deployment) -> dict[str, Any]:

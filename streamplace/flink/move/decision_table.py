@@ -96,19 +96,8 @@ class Step(Enum):
 
 LEFT = frozenset({Step.STOPPED_BY_OTHERS, Step.NOT_RETURNED, Step.UNDECIDED, Step.LEFT})
 """Ends after which the journal stays, for --resume."""
-ENDS = LEFT | {
-    Step.MOVED,
-    Step.HAS_RETURNED,
-    Step.KEPT,
-    Step.REFUSED,
-    Step.FINISHED,
-    Step.TAKEN,
-    Step.ENDED_BY_OTHERS,
-    Step.NOT_RUNNING,
-    Step.LOST,
-    Step.FORGOTTEN,
-}
-"""Steps after which the move is over, for this process."""
+ENDS = frozenset([*Step][[*Step].index(Step.MOVED) :])
+"""Steps after which the move is over, for this process: all from that one on."""
 HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
     Step.PREPARE,
     Step.SETTLE,
