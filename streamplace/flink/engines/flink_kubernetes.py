@@ -32,11 +32,6 @@ from streamplace.model.message_text import quoted
 IMAGE = "flink:2.3.0"
 USUAL_MEMORY = 1728 * 2**20
 """Flink's own default for the process of a TaskManager."""
-JOB_IMAGE = "registry.example/my-job:1"
-NAME = "flink"
-ROOT = "/streamplace"
-JAR = "placed.jar"
-FOLDER = "s3://my-bucket"
 PINS = {
     True: "Limits (lim-…) let subtasks be placed one by one, now and later.",
     False: "Whole operators can be placed on it. For subtasks, export a placement of subtasks.",
@@ -82,7 +77,11 @@ def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) ->
 
 def _filled(file: str, **values: str) -> str:
     """Text of a file of this package, with values in place of its ``${names}``."""
-    return Template(files(__package__).joinpath(file).read_text("utf-8")).substitute(values)
+    return Template(_text(file)).substitute(values)
+
+
+def _text(file: str) -> str:
+    return files(__package__).joinpath(file).read_text("utf-8")
 
 
 def _facts(deployment: Deployment) -> dict[str, str]:
@@ -123,19 +122,12 @@ def _application(deployment: Deployment) -> str:
     """Manifest of a FlinkDeployment and of its configuration maps."""
     devices = deployment.problem.cluster.devices
     options = {slug(d.name): _options(_own(deployment, i)) for i, d in enumerate(devices)}
-    entry = files(__package__).joinpath("entry.sh").read_text("utf-8")
     documents = [
         _config_map("streamplace-devices", options),
-        _config_map("streamplace-entry", {"entry.sh": entry}),
-        {
-            "apiVersion": "flink.apache.org/v1beta1",
-            "kind": "FlinkDeployment",
-            "metadata": {"name": NAME},
-            "spec": _spec(deployment),
-        },
+        _config_map("streamplace-entry", {"entry.sh": _text("entry.sh")}),
+        _deployed(deployment),
     ]
-    own = {"image": IMAGE, "job_image": JOB_IMAGE, "folder": FOLDER}
-    head = _filled("application.txt", **_facts(deployment), **own)
+    head = _filled("application.txt", **_facts(deployment), image=IMAGE)
     return head + "---\n".join(map(_yaml, documents))
 
 
@@ -145,77 +137,36 @@ def _yaml(document: dict[str, Any]) -> str:
     return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text) + "\n"
 
 
-def _spec(deployment: Deployment) -> dict[str, Any]:
-    devices, graph = list(deployment.problem.cluster.devices), deployment.problem.graph
+def _deployed(deployment: Deployment) -> dict[str, Any]:
+    """FlinkDeployment: one pod on each node that is a device and has all of its tags."""
+    document: dict[str, Any] = json.loads(_text("application.json"))
+    spec, devices = document["spec"], list(deployment.problem.cluster.devices)
     cores, memory = [d.cores for d in devices], [_mebibytes(d) for d in devices]
-    settings: dict[str, str | int | float] = {
-        "kubernetes.entry.path": f"{ROOT}/entry/entry.sh",
+    operators = deployment.problem.graph.operators
+    settings: dict[str, float | str] = {
         "kubernetes.taskmanager.cpu.limit-factor": max(cores) / min(cores),
         "kubernetes.taskmanager.memory.limit-factor": max(memory) / min(memory),
-        "jobmanager.scheduler": "default",
-        "taskmanager.numberOfTaskSlots": 1,
-        "execution.checkpointing.interval": "1 min",
-        "execution.checkpointing.dir": f"{FOLDER}/checkpoints",
-        "execution.checkpointing.savepoint-dir": f"{FOLDER}/savepoints",
         **(_shared([device.name for device in devices]) if deployment.is_split else {}),
     }
-    if groups := graph.operators.key_groups:
+    if groups := operators.key_groups:
         settings[MAX_PARALLELISM] = usual_max_parallelism(groups)
-    return {
-        "image": JOB_IMAGE,
-        "flinkVersion": "v2_0",
-        "mode": "standalone",
-        "serviceAccount": "flink",
-        "flinkConfiguration": {key: str(value) for key, value in settings.items()},
-        "podTemplate": _pod(),
-        "jobManager": {"resource": {"cpu": 1, "memory": "1600m"}},
-        "taskManager": {
-            "replicas": len(devices),
-            "resource": {"cpu": min(cores), "memory": f"{min(memory)}m"},
-            "podTemplate": {"spec": {"affinity": _affinity(deployment)}},
-        },
-        "job": {
-            "jarURI": f"local:///opt/flink/usrlib/{JAR}",
-            "entryClass": "Placed",
-            "args": ["my.Main"],
-            "parallelism": int(max(graph.operators.parallelism)),
-            "upgradeMode": "savepoint",
-            "state": "running",
-        },
+    spec["flinkConfiguration"] |= {key: str(value) for key, value in settings.items()}
+    spec["job"]["parallelism"] = int(max(operators.parallelism))
+    pods = spec["taskManager"]
+    pods |= {
+        "replicas": len(devices),
+        "resource": {"cpu": min(cores), "memory": f"{min(memory)}m"},
     }
-
-
-def _pod() -> dict[str, Any]:
-    """Template of all pods, with the mounted files and the name of the node."""
-    maps = {"entry": 0o555, "nodes": 0o444, "devices": 0o444}
-    container = {
-        "name": "flink-main-container",
-        "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-        "volumeMounts": [{"name": name, "mountPath": f"{ROOT}/{name}"} for name in maps],
-    }
-    volumes = [
-        {"name": name, "configMap": {"name": f"streamplace-{name}", "defaultMode": mode}}
-        for name, mode in maps.items()
+    affinity = pods["podTemplate"]["spec"]["affinity"]["nodeAffinity"]
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] = [
+        {
+            "matchExpressions": [
+                {"key": key, "operator": "In", "values": [value]} for key, value in labels(device)
+            ]
+        }
+        for device in devices
     ]
-    return {"spec": {"containers": [container], "volumes": volumes}}
-
-
-def _affinity(deployment: Deployment) -> dict[str, Any]:
-    """One pod on each node that is a device and has all of its tags."""
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    nodes = [
-        [{"key": key, "operator": "In", "values": [value]} for key, value in labels(device)]
-        for device in deployment.problem.cluster.devices
-    ]
-    others = {"matchLabels": {"app": NAME, "component": "taskmanager"}}
-    return {
-        "nodeAffinity": {
-            required: {"nodeSelectorTerms": [{"matchExpressions": node} for node in nodes]}
-        },
-        "podAntiAffinity": {
-            required: [{"topologyKey": "kubernetes.io/hostname", "labelSelector": others}]
-        },
-    }
+    return document
 
 
 def _shared(names: Sequence[str]) -> dict[str, str | int]:
