@@ -94,8 +94,7 @@ class FlinkSettings(VerbSettings):
     def client(self) -> "Rest":
         """REST interface of the cluster."""
         from streamplace.flink.operator.resource import named, rest_of
-        from streamplace.flink.rest.access import Access, read_authorization
-        from streamplace.flink.rest.client import Rest
+        from streamplace.flink.rest.client import Access, Rest, read_authorization
 
         if resource := named(self.rest):
             return rest_of(*resource)

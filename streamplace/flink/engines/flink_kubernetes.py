@@ -8,8 +8,6 @@ used, and every pod looks up the device of its node, and uses the settings of th
 import json
 import math
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
-from string import Template
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
@@ -18,7 +16,7 @@ from streamplace.engines.names import resource, slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
 from streamplace.errors import FormatError
-from streamplace.flink.engines.flink import MAX_PARALLELISM, usual_max_parallelism
+from streamplace.flink.engines.flink import MAX_PARALLELISM, filled, text, usual_max_parallelism
 from streamplace.flink.pin.pinning import (
     EXTERNAL,
     Settings,
@@ -46,7 +44,7 @@ def as_flink_kubernetes(deployment: Deployment) -> dict[str, str]:
     layers = None if deployment.is_split else 0
     own = deployment.resources
     pins = PINS[deployment.is_split]
-    control = _filled("control.yaml", **_facts(deployment), image=IMAGE, pins=pins)
+    control = filled("control.yaml", **_facts(deployment), image=IMAGE, pins=pins)
     managers = (_task_manager(device, own, layers) for device in devices)
     return {
         "session.yaml": control + "".join(managers),
@@ -62,7 +60,7 @@ def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) ->
         **device_settings(device.name, tuple(own), layers),
     }
     selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in labels(device))
-    return _filled(
+    return filled(
         "taskmanager.yaml",
         title=comment([f"Device {listed([device.name])}"]),
         name=slug(device.name),
@@ -73,15 +71,6 @@ def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) ->
         memory=f"{_mebibytes(device)}",
         settings=_arguments(settings),
     )
-
-
-def _filled(file: str, **values: str) -> str:
-    """Text of a file of this package, with values in place of its ``${names}``."""
-    return Template(_text(file)).substitute(values)
-
-
-def _text(file: str) -> str:
-    return files(__package__).joinpath(file).read_text("utf-8")
 
 
 def _facts(deployment: Deployment) -> dict[str, str]:
@@ -124,22 +113,22 @@ def _application(deployment: Deployment) -> str:
     options = {slug(d.name): _options(_own(deployment, i)) for i, d in enumerate(devices)}
     documents = [
         _config_map("streamplace-devices", options),
-        _config_map("streamplace-entry", {"entry.sh": _text("entry.sh")}),
+        _config_map("streamplace-entry", {"entry.sh": text("entry.sh")}),
         _deployed(deployment),
     ]
-    head = _filled("application.txt", **_facts(deployment), image=IMAGE)
+    head = filled("application.txt", **_facts(deployment), image=IMAGE)
     return head + "---\n".join(map(_yaml, documents))
 
 
 def _yaml(document: dict[str, Any]) -> str:
     """Format a document as JSON without characters that only YAML regards as line breaks."""
-    text = json.dumps(document, indent=1, ensure_ascii=False)
-    return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text) + "\n"
+    plain = json.dumps(document, indent=1, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in plain) + "\n"
 
 
 def _deployed(deployment: Deployment) -> dict[str, Any]:
     """FlinkDeployment: one pod on each node that is a device and has all of its tags."""
-    document: dict[str, Any] = json.loads(_text("application.json"))
+    document: dict[str, Any] = json.loads(text("application.json"))
     spec, devices = document["spec"], list(deployment.problem.cluster.devices)
     cores, memory = [d.cores for d in devices], [_mebibytes(d) for d in devices]
     operators = deployment.problem.graph.operators
