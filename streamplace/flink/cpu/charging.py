@@ -19,11 +19,11 @@ The name of a thread decides which tasks it is charged to, or whether to Java (`
 Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
 have little to do once a job has run for a while.
 
-`cpu.threads` samples threads with their CPU, `cpu.dumps` without. In dumps, a thread gets a part of
-the CPU of the process (`estimated_loads`), by the number h of dumps that show it on a core. h is
-small, so busy time b helps for subtasks: most have nearly the same CPU per busy second, within a
-third of u; others wait while they are busy, or their busy time is wrong. With n dumps, and the
-probability w of the former,
+`cpu.threads` and reporters sample threads with their CPU, thread dumps without. In dumps, a thread
+gets a part of the CPU of the process (`estimated_loads`), by the number h of dumps that show it on
+a core. h is small, so busy time b helps for subtasks: most have nearly the same CPU per busy
+second, within a third of u; others wait while they are busy, or their busy time is wrong. With n
+dumps, and the probability w of the former,
 
     h ~ Poisson(Γ(mean u·b, shape α = 8)) with the prior 0.9,  else all 0 to n are alike
     part = w · (h + α) · u·b / (u·b + α) + (1 - w) · (h + 1/2)

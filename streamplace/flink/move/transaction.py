@@ -363,13 +363,10 @@ class Transaction:
     def _jar(self, submission: Submission) -> ClusterJar:
         """Jar of a submission; it is uploaded when it is first needed."""
         if submission not in self._jars:
-            self._await_devices(submission.places.devices)
+            await_devices(self.rest, submission.places.devices, self.settings.seconds, self.tell)
             upload = self._uploads.enter_context(ExitStack())
             self._jars[submission] = upload.enter_context(self.upload(submission)), upload
         return self._jars[submission][0]
-
-    def _await_devices(self, needed: set[str]) -> None:
-        await_devices(self.rest, needed, self.settings.seconds, self.tell)
 
     def _submit(self, job: str, submission: Submission, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it.
@@ -389,7 +386,7 @@ class Transaction:
 
         def await_ready() -> None:
             if self.awaits_lost:  # after a restart of the JobManager they join one after the other
-                self._await_devices(devices)
+                await_devices(self.rest, devices, self.settings.seconds, self.tell)
             else:
                 refuse_lost(self.rest, devices)
             self.rest.wait_released()
