@@ -229,7 +229,7 @@ ROWS: tuple[TableRow[Step], ...] = (
     # The moved job was asked to stop.
     row(Step.REFUSED, "it does not fit its devices",
         last=Copy.MOVED, after=Step.PREPARE, outcome=StepOutcome.FAILED, state=LIVE),
-    row(Step.AWAIT_STOP, "Flink goes on with it, whatever becomes of this process",
+    row(Step.AWAIT_STOP, "Flink completes it even if this process ends",
         last=Copy.MOVED, stop=(Stop.UNDER_WAY, Stop.SAVED), outcome=StepOutcome.DONE,
         after=(None, Step.PREPARE, Step.STOP, Step.AWAIT_STOP)),
     row(Step.AWAIT_STOP, "the request may have arrived",
