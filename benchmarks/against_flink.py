@@ -28,7 +28,7 @@ from kafka import kafka_flink, kafka_jars, kafka_jobs
 from measured_rows import append_row, read_rows
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.local.dist import Flink, find_flink
+from streamplace.flink.local.session import Flink, find_flink
 
 FILE = ROOT / "docs/assets/against-flink.jsonl"
 MOST_OTHERS = 0.25

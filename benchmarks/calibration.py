@@ -37,8 +37,7 @@ from measured_rows import append_row, read_rows
 
 from streamplace.drawing.figures import GREY, new_figure, save
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import Flink, find_flink
-from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.local.session import Flink, LocalCluster, find_flink
 from streamplace.flink.measure.sampling import sample
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program.program import Program

@@ -25,8 +25,7 @@ from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from measured_rows import append_row, read_rows
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.local.dist import find_flink
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.local.session import find_flink, local_cluster
 from streamplace.flink.measure.cost_fit import Observation, constant_cores
 from streamplace.flink.measure.windows import JobWindows
 from streamplace.flink.rest.client import Rest

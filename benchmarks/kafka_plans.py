@@ -31,7 +31,7 @@ from kafka import kafka_flink, kafka_jobs
 from measured_rows import append_row, read_rows
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.local.dist import find_flink
+from streamplace.flink.local.session import find_flink
 from streamplace.flink.measure.source_lag import source_flow
 from streamplace.model.defaults import SPEED
 from streamplace.model.units import mips

@@ -14,8 +14,7 @@ from pathlib import Path
 import click
 from limited import cgroups, limited_cluster
 
-from streamplace.flink.local.dist import Flink
-from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.local.session import Flink, LocalCluster
 
 PERIOD_US = 20_000
 """Short, so that a slow device is slow and not fast by turns: queues would run empty meanwhile."""

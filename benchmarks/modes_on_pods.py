@@ -36,7 +36,7 @@ from pods import NAMESPACE, VARIABLE, PodCluster, kubernetes
 from streamplace.flink.decide.candidates import Question, candidates
 from streamplace.flink.decide.slot_assignment import MODE_SETTING, MODES
 from streamplace.flink.engine import FlinkEngine
-from streamplace.flink.local.dist import find_flink
+from streamplace.flink.local.session import find_flink
 from streamplace.flink.operator.mounting import reporter_files, reporter_patch
 from streamplace.flink.operator.patching import merged
 from streamplace.flink.operator.resource import FlinkResource

@@ -19,8 +19,7 @@ from planned_runs import DEVICES, EIGHTH
 
 from streamplace.flink.advise.fixed_parallelism import planned_twice
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import Flink, find_flink
-from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.local.session import Flink, LocalCluster, find_flink
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import JobProfile, profile
 from streamplace.flink.measure.sampling import sample

@@ -33,7 +33,7 @@ from operator_stand_in import StandIn, reconciled, specification
 from pods import NAMESPACE, PodCluster, kubernetes
 
 from streamplace.control.policies.autoscaler import CATCH_UP, RESTART, TARGET
-from streamplace.flink.local.dist import find_flink
+from streamplace.flink.local.session import find_flink
 from streamplace.flink.measure.profile import JobProfile, steady_profile
 from streamplace.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
 from streamplace.flink.operator.patching import merged

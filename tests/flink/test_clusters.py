@@ -39,10 +39,10 @@ from streamplace.engines.deployment import Deployment
 from streamplace.flink.deployment import deployment_of
 from streamplace.flink.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import find_java
 from streamplace.flink.local.session import (
     JOB_MANAGER,
     JOIN_SECONDS,
+    find_java,
     free_port,
     local_cluster,
     usual_settings,
