@@ -145,6 +145,7 @@ def _tell_modes(
         claimed_again,
         refuse_unfinished,
     )
+    from streamplace.flink.operator.resource import FlinkResource
 
     for given, what in ((jar, "JAR"), (settings.placement, "--placement")):
         if given is not None:
@@ -159,7 +160,7 @@ def _tell_modes(
     refuse_unfinished(owner)
     engine = settings.engine(say)
     resource = engine.rest.resource
-    assert resource is not None
+    assert isinstance(resource, FlinkResource)
     resource.refuse_shared()
     job = engine.job(settings.job)
     say(f"deployment: {engine.deployment(job)}")

@@ -253,6 +253,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     from streamplace.flink.measure.measured_graph import measured_graph
     from streamplace.flink.measure.profile import steady_profile
     from streamplace.flink.operator.mounting import CONFIG_MAP, PATCH, reporter_files
+    from streamplace.flink.operator.resource import FlinkResource
     from streamplace.flink.rest.client import only_job
     from streamplace.io.files import make_folder, write_texts
     from streamplace.io.graphs import graph_to_dict, write_graph
@@ -262,7 +263,8 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     rest, speed, files = settings.client(), parsed_mips(settings.mips), dict[str, str]()
     folder = None if output is None or output.suffix else output
     if folder is not None:
-        files = reporter_files(rest.resource.as_run(rest)) if rest.resource else {}
+        own = rest.resource
+        files = reporter_files(own.as_run(rest)) if isinstance(own, FlinkResource) else {}
         spare_others(*(folder / name for name in files), keys=frozenset(("binaryData", "spec")))
         spare_others(folder / "graph.json")
     check_output(output, is_folder=bool(files))
@@ -293,7 +295,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     _say_profile(profile, graph)
     for line in hot_lines(hot):
         say(line)
-    if folder is not None and rest.resource is not None:
+    if folder is not None and isinstance(rest.resource, FlinkResource):
         say("to add the reporter, which measures the CPU of threads:")
         say(f"  kubectl apply --filename {quote(str(folder / CONFIG_MAP))}")
         say(f"  {rest.resource.patch_command(str(folder / PATCH))}")

@@ -20,7 +20,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 from streamplace.errors import SettingError, StreamplaceError
@@ -39,8 +39,6 @@ from streamplace.model.message_text import listed, quoted, shown
 
 if TYPE_CHECKING:
     import httpx
-
-    from streamplace.flink.operator.resource import FlinkResource
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"
@@ -233,6 +231,25 @@ def http_client(address: str, access: Access) -> "httpx.Client":
     )
 
 
+class JobResource(Protocol):
+    """A resource of Flink's operator, which as a text is one line."""
+
+    @property
+    def has_autoscaler(self) -> bool:
+        """Whether Flink's autoscaler chooses the parallelism; the cluster itself is not told."""
+        ...
+
+    @property
+    def job_id(self) -> str:
+        """Id of its job when it was read; empty if the operator has not reported one."""
+        ...
+
+    @property
+    def counts_pods(self) -> bool:
+        """Whether it has the number of pods, all of whose slots the job then uses."""
+        ...
+
+
 class Rest:
     """A cluster's REST interface.
 
@@ -244,7 +261,7 @@ class Rest:
 
     patience = 0.0  # seconds for which a request without an answer is repeated
     # The resource by whose name it is reached; None if it is not.
-    resource: "FlinkResource | None" = None
+    resource: JobResource | None = None
     # Receives a message when a request is first repeated.
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
@@ -255,7 +272,7 @@ class Rest:
 
     @classmethod
     def through(
-        cls, name: str, address: str, client: "httpx.Client", resource: "FlinkResource"
+        cls, name: str, address: str, client: "httpx.Client", resource: JobResource
     ) -> "Rest":
         """Interface behind a proxy that has a client of its own; messages name it by ``name``."""
         rest = cls.__new__(cls)
