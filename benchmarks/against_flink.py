@@ -29,7 +29,7 @@ from kafka import kafka_flink, kafka_jars, kafka_jobs
 from studies import append_row, read_rows
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.local.dist import Flink, find_flink
+from streamplace.flink.local.session import Flink, find_flink
 
 DRAWS = 10_000
 FLOOR, LOSS = 0.1, 0.97

@@ -17,8 +17,7 @@ from kafka import Broker, broker
 from limited import SETTINGS, limit, measured_devices, release, wait_compiled
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.local.dist import Flink
-from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.local.session import Flink, LocalCluster
 from streamplace.flink.measure.profile import profile
 from streamplace.flink.measure.sampling import sample, sent_by
 from streamplace.flink.rest.client import FlinkError

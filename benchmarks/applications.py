@@ -16,8 +16,7 @@ from typing import Any
 
 from flink_jars import build_jar
 
-from streamplace.flink.local.dist import Flink, find_flink
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.local.session import Flink, find_flink, local_cluster
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import profile
 from streamplace.flink.rest.client import Rest

@@ -23,8 +23,7 @@ from flink_jobs import JOBS, ROOT, UNSEEN, jobs_jar, submit
 from studies import append_row, read_rows, table
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.local.dist import find_flink
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.local.session import find_flink, local_cluster
 from streamplace.flink.measure.cost_fit import Observation, constant_cores
 from streamplace.flink.measure.windows import JobWindows
 from streamplace.flink.rest.client import Rest
@@ -117,10 +116,10 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
         "threads": {
             device: [
                 [load.name, round(load.cores, 6), round(load.wakes, 2)]
-                for load in loads
+                for load in last.cluster.loads[device].threads
                 if load.cores > 1e-5
             ]
-            for device, loads in last.cluster.loads.items()
+            for device in last.cluster.sampled
         },
         "idle": idle / seconds,
     }

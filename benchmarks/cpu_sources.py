@@ -26,9 +26,8 @@ from flink_jobs import JOBS, ROOT, jobs_jar, submit
 from kafka import broker, kafka_flink, kafka_jars, kafka_jobs
 from studies import table
 
-from streamplace.flink.cpu.reporter import Reporters, jar_path
-from streamplace.flink.local.dist import find_flink
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.cpu.remote import Reporters, jar_path
+from streamplace.flink.local.session import find_flink, local_cluster
 from streamplace.flink.measure import windows
 from streamplace.flink.measure.cluster import capacity, measured_cluster
 from streamplace.flink.measure.measured_graph import measured_graph

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from streamplace.flink.local.dist import Flink, find_flink, find_java
+from streamplace.flink.local.session import Flink, find_flink, find_java
 
 ROOT = Path(__file__).parents[1]
 FLINK = ROOT / "streamplace" / "flink"

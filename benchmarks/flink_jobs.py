@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from flink_jars import build_jar
 
-from streamplace.flink.local.dist import Flink
+from streamplace.flink.local.session import Flink
 from streamplace.flink.rest.client import Rest
 
 ROOT = Path(__file__).parents[1]

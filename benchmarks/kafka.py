@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from flink_jars import build_jar, with_jars
 
-from streamplace.flink.local.dist import Flink, find_java
+from streamplace.flink.local.session import Flink, find_java
 
 VARIABLE = "STREAMPLACE_KAFKA"
 SOURCES = Path(__file__).parents[1] / "tests" / "kafka"

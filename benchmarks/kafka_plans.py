@@ -28,7 +28,7 @@ from kafka import kafka_flink, kafka_jobs
 from studies import append_row, read_rows, table
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.local.dist import find_flink
+from streamplace.flink.local.session import find_flink
 from streamplace.flink.measure.source_lag import source_flow
 from streamplace.model.defaults import SPEED
 from streamplace.model.units import mips

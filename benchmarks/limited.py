@@ -22,8 +22,7 @@ from pathlib import Path
 import click
 
 from streamplace.errors import SettingError
-from streamplace.flink.local.dist import Flink
-from streamplace.flink.local.session import Host, LocalCluster, local_cluster
+from streamplace.flink.local.session import Flink, Host, LocalCluster, local_cluster
 from streamplace.flink.pin.pinning import Settings
 
 TOOLS = ("ip", "tc", "nsenter")

@@ -15,10 +15,9 @@ import numpy as np
 from flink_jars import build_jar
 
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import find_flink
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.local.session import find_flink, local_cluster
 from streamplace.flink.move.move import FlinkMove
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.plan import layout_of
 

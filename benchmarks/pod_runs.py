@@ -14,7 +14,7 @@ from operator_stand_in import StandIn, reconciled, specification
 from pods import NAMESPACE, PodCluster, kubernetes
 from studies import append_row, read_rows
 
-from streamplace.flink.local.dist import find_flink
+from streamplace.flink.local.session import find_flink
 from streamplace.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
 from streamplace.flink.operator.patching import merged
 from streamplace.flink.operator.resource import FlinkResource, rest_of

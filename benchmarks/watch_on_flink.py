@@ -30,8 +30,7 @@ from studies import append_row, read_rows
 from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases, draw, page_text
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.local.dist import Flink, find_flink
-from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.local.session import Flink, LocalCluster, find_flink
 from streamplace.flink.rest.client import FlinkError
 from streamplace.flink.rest.plan import layout_of
 

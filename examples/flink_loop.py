@@ -15,8 +15,7 @@ from pathlib import Path
 from streamplace import expand, place
 from streamplace.flink import FlinkEngine, Program, Rest
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import Flink, find_flink
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.local.session import Flink, find_flink, local_cluster
 from streamplace.flink.measure.cluster import capacity
 from streamplace.flink.rest.plan import layout_of
 

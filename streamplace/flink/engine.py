@@ -19,14 +19,12 @@ from streamplace.flink.measure.cluster import (
 )
 from streamplace.flink.measure.cost_fit import Observed
 from streamplace.flink.measure.measured_graph import measured_graph
-from streamplace.flink.measure.profile import JobProfile
+from streamplace.flink.measure.profile import JobProfile, steady_profile
 from streamplace.flink.measure.source_lag import requested_rate
-from streamplace.flink.measure.steadiness import steady_profile
 from streamplace.flink.move.move import FlinkMove, Tell
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import FlinkMoved
-from streamplace.flink.pin.apply import apply
-from streamplace.flink.pin.verify import Verification, verify
+from streamplace.flink.pin.apply import Verification, apply, verify
 from streamplace.flink.program.program import Program, Savepoint
 from streamplace.flink.rest.client import FlinkError, Rest, only_job
 from streamplace.model import Cluster, StreamGraph

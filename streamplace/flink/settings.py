@@ -37,7 +37,7 @@ from streamplace.settings.shared import SEED
 
 if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
-    from streamplace.flink.move.settings import MoveSettings
+    from streamplace.flink.move.settling import MoveSettings
     from streamplace.flink.program.program import Program
     from streamplace.flink.rest.client import Rest
     from streamplace.flink.watch.deciding import Guards, RateJudge
@@ -94,8 +94,7 @@ class FlinkSettings(VerbSettings):
     def client(self) -> "Rest":
         """REST interface of the cluster."""
         from streamplace.flink.operator.resource import named, rest_of
-        from streamplace.flink.rest.access import Access, read_authorization
-        from streamplace.flink.rest.client import Rest
+        from streamplace.flink.rest.client import Access, Rest, read_authorization
 
         if resource := named(self.rest):
             return rest_of(*resource)
@@ -202,7 +201,7 @@ class JobMoveSettings(PlacementSettings, ProgramSettings, MachineSettings):
 
     def moves(self) -> "MoveSettings":
         """How the job is moved."""
-        from streamplace.flink.move.settings import MoveSettings
+        from streamplace.flink.move.settling import MoveSettings
 
         return MoveSettings(self.savepoints, seconds=self.timeout, native=self.native)
 

@@ -6,10 +6,10 @@ import pytest
 from fake_flink import Clock, LazyFlink, shop_vertices
 from operator_stand_in import reconciled
 
-from streamplace.flink.cpu import dumps, reporter
+from streamplace.flink.cpu import remote
 from streamplace.flink.measure import cluster as clusters
 from streamplace.flink.measure import profile as profiling
-from streamplace.flink.measure import sampling, source_lag, steadiness, windows
+from streamplace.flink.measure import sampling, source_lag, windows
 from streamplace.flink.measure.profile import CpuOrigin
 
 collect_ignore = ["python"]
@@ -19,7 +19,7 @@ collect_ignore = ["python"]
 def clock(monkeypatch):
     """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
-    for timed in (sampling, windows, steadiness, dumps, reporter):
+    for timed in (sampling, windows, profiling, remote):
         monkeypatch.setattr(timed, "time", made)
     for module in (windows, source_lag, clusters):
         monkeypatch.setattr(module, "processes_of", lambda rest: {})

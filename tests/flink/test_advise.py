@@ -28,8 +28,7 @@ from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.advise import advise as advising
 from streamplace.flink.advise.fixed_parallelism import PlannedProgram
 from streamplace.flink.ledger import append_entries
-from streamplace.flink.measure.profile import JobProfile
-from streamplace.flink.measure.steadiness import steady_profile
+from streamplace.flink.measure.profile import JobProfile, steady_profile
 from streamplace.flink.measure.streams import SendingCost
 from streamplace.flink.program.program import Program, known_program, remember
 from streamplace.flink.rest.client import FlinkError

@@ -28,9 +28,8 @@ from streamplace.flink import FlinkEngine
 from streamplace.flink.layout import Layout
 from streamplace.flink.move.savepoints import CopyRuns
 from streamplace.flink.pin import apply as applying
-from streamplace.flink.pin.apply import apply, check
+from streamplace.flink.pin.apply import apply, check, verify
 from streamplace.flink.pin.free_resources import left_without
-from streamplace.flink.pin.verify import verify
 from streamplace.flink.program import submission
 from streamplace.flink.program.program import Program, Savepoint
 from streamplace.flink.rest.client import FlinkError, NoAnswer

@@ -39,21 +39,20 @@ from streamplace.engines.deployment import Deployment
 from streamplace.flink.deployment import deployment_of
 from streamplace.flink.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import find_java
 from streamplace.flink.local.session import (
-    _COMMON,
     JOB_MANAGER,
     JOIN_SECONDS,
+    find_java,
     free_port,
     local_cluster,
+    usual_settings,
 )
 from streamplace.flink.measure.profile import profile
 from streamplace.flink.move.move import FlinkMove
 from streamplace.flink.move.savepoints import stop
-from streamplace.flink.move.settings import MoveSettings
-from streamplace.flink.pin.apply import apply
+from streamplace.flink.move.settling import MoveSettings
+from streamplace.flink.pin.apply import apply, verify
 from streamplace.flink.pin.pinning import as_yaml
-from streamplace.flink.pin.verify import verify
 from streamplace.flink.program.program import Program, remember
 from streamplace.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.flink.store import Store
@@ -85,7 +84,9 @@ def available_cluster(flink, devices):
             port = free_port()
             folder = cluster.folder / "standby"
             folder.mkdir()
-            (folder / "config.yaml").write_text(as_yaml({**_COMMON, **settings, "rest.port": port}))
+            (folder / "config.yaml").write_text(
+                as_yaml({**usual_settings(), **settings, "rest.port": port})
+            )
             leader = cluster.processes[JOB_MANAGER].args
             with (folder / "log").open("ab") as log:
                 cluster.processes["standby"] = subprocess.Popen(
@@ -305,7 +306,13 @@ def test_the_manifest_runs_the_job_where_it_is_placed(run, flink, graph_jar, tmp
     local = {"rest.port": port, "jobmanager.rpc.port": free_port(), **patient}
     checkpoints = {"execution.checkpointing.dir": tmp_path.as_uri()}
     savepoints = {"execution.checkpointing.savepoint-dir": tmp_path.as_uri()}
-    settings = {**spec["flinkConfiguration"], **_COMMON, **local, **checkpoints, **savepoints}
+    settings = {
+        **spec["flinkConfiguration"],
+        **usual_settings(),
+        **local,
+        **checkpoints,
+        **savepoints,
+    }
     conf = tmp_path / "conf"
     conf.mkdir()
     (conf / "config.yaml").write_text(as_yaml(settings))

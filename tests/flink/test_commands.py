@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamplace.engines.text import quoted_yaml
 from streamplace.flink.engine import FlinkEngine
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.pin.pinning import as_yaml
 from streamplace.flink.settings import FlinkAdviseSettings, FlinkMoveSettings, FlinkWatchSettings
 from streamplace.flink.watch.deciding import Guards

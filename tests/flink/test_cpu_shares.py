@@ -36,6 +36,7 @@ from streamplace.flink.cpu import threads as cpus
 from streamplace.flink.cpu.charging import (
     ClusterInterval,
     JavaThread,
+    ManagerLoads,
     RunningSubtask,
     ThreadLoad,
     thread_loads,
@@ -269,8 +270,8 @@ def present_beside(monkeypatch, *others):
     subtasks = [*others, *(RunningSubtask("job", v, i, at, v, 0.0) for v, i, at in where)]
     netty = "Flink Netty Server (0) Thread 0"
     loads = {
-        "tm-0": [ThreadLoad("a (1/1)#0", 0.9), ThreadLoad(netty, 0.1)],
-        "tm-1": [ThreadLoad("b (2/2)#0", 0.2), ThreadLoad(netty, 0.3)],
+        "tm-0": ManagerLoads([ThreadLoad("a (1/1)#0", 0.9), ThreadLoad(netty, 0.1)]),
+        "tm-1": ManagerLoads([ThreadLoad("b (2/2)#0", 0.2), ThreadLoad(netty, 0.3)]),
     }
     counts = {"numRecordsOut": 1e5, "numBytesOut": 5e6}, {"numRecordsIn": 1e5, "numBytesIn": 5e6}
     activity = {f"v{i}": Activity(each, 1.0) for i, each in enumerate(counts)}

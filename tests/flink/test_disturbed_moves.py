@@ -35,12 +35,11 @@ from flink_clusters import (
 from streamplace.cli.main import main
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import Flink
-from streamplace.flink.local.session import JOB_MANAGER, LocalCluster, local_cluster
+from streamplace.flink.local.session import JOB_MANAGER, Flink, LocalCluster, local_cluster
 from streamplace.flink.move.journal import MoveUnderWay
 from streamplace.flink.move.move import FlinkMove
 from streamplace.flink.move.savepoints import stop
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import await_devices
 from streamplace.flink.pin.pinning import Pinning, Settings
 from streamplace.flink.program.jars import SPENT, placed_jar

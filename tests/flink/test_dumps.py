@@ -8,7 +8,7 @@ from fake_flink import CPU, MIPS, failure, writing_shop
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.flink.cpu import dumps
+from streamplace.flink.cpu import remote
 from streamplace.flink.cpu.charging import (
     DumpCounts,
     RunningSubtask,
@@ -16,7 +16,7 @@ from streamplace.flink.cpu.charging import (
     charged,
     estimated_loads,
 )
-from streamplace.flink.cpu.dumps import is_on_core
+from streamplace.flink.cpu.remote import is_on_core
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import profile
 from streamplace.io.ledger import errors_for
@@ -117,7 +117,7 @@ def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock):
     ("answer", "requests"),
     [
         (failure("forbidden", status=403), 1),
-        (failure("a.B: busy", status=503), dumps.MAX_FAILURES),
+        (failure("a.B: busy", status=503), remote.MAX_FAILURES),
         (failure("No TaskExecutor registered under far", status=404), 1),  # it was replaced
         ({"threadInfos": [{"threadName": 7}]}, 1),
     ],

@@ -25,10 +25,9 @@ from streamplace.flink.local.session import local_cluster
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import profile
 from streamplace.flink.move.savepoints import checkpoint_totals, last_kept, stop
-from streamplace.flink.move.settings import MoveSettings
-from streamplace.flink.pin.apply import apply, check
+from streamplace.flink.move.settling import MoveSettings
+from streamplace.flink.pin.apply import apply, check, verify
 from streamplace.flink.pin.pinning import SpreadLimits, pinning
-from streamplace.flink.pin.verify import verify
 from streamplace.flink.program.jars import placed_java
 from streamplace.flink.program.program import Program, Savepoint
 from streamplace.flink.rest.client import FlinkError, Rest
@@ -121,7 +120,7 @@ def test_operators_that_nobody_has_named_are_moved(rest, jobs, tmp_path):
         "execution.checkpointing.dir": (tmp_path / "checkpoints").as_uri(),
     }
     job = submitted(rest, jobs, "UnnamedJob", settings=kept)
-    names = [name for task in job_operators(rest.running_job(job)) for name in task.names]
+    names = [own.name for task in job_operators(rest.running_job(job)) for own in task]
     assert names == ["numbers", "Map", "Map (2)", "Map (3)", "Writer"]
     awaited(lambda: checkpoint_totals(rest, job).completed)
     one, two = (Layout({name: [device] * 2 for name in names}) for device in ("dev-0", "dev-1"))

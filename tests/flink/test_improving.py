@@ -39,7 +39,7 @@ from streamplace.flink.move.interruption import COLD_CPU, Interruptions
 from streamplace.flink.move.journal import MovePlan
 from streamplace.flink.move.move import FlinkMove
 from streamplace.flink.move.savepoints import EndedByOthers
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.flink.rest.client import FlinkError
 from streamplace.flink.store import Store

@@ -21,7 +21,7 @@ from streamplace.flink.layout import Layout
 from streamplace.flink.local.session import LocalCluster, local_cluster
 from streamplace.flink.measure.profile import profile
 from streamplace.flink.measure.source_lag import source_flow
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import FlinkError
 from streamplace.flink.rest.plan import layout_of

@@ -17,8 +17,7 @@ from flink_clusters import awaited, pipeline
 from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import find_flink
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.local.session import find_flink, local_cluster
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import Rest

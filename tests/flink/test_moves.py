@@ -26,10 +26,9 @@ from streamplace.flink.layout import Layout
 from streamplace.flink.move.move import FlinkMove
 from streamplace.flink.move.running_settings import LATER, lost, running_settings
 from streamplace.flink.move.savepoints import checkpoint_totals
-from streamplace.flink.move.settings import MoveSettings
-from streamplace.flink.pin.apply import placed_upload
+from streamplace.flink.move.settling import MoveSettings
+from streamplace.flink.pin.apply import placed_upload, verify
 from streamplace.flink.pin.pinning import Pinning
-from streamplace.flink.pin.verify import verify
 from streamplace.flink.program.program import Program
 from streamplace.flink.program.submission import is_spent, withdraw
 from streamplace.flink.rest.client import ENDED, Refusal

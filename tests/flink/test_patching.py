@@ -24,7 +24,7 @@ from pods import NAMESPACE
 
 from streamplace.cli.main import main
 from streamplace.errors import SettingError
-from streamplace.flink.measure.steadiness import steady_profile
+from streamplace.flink.measure.profile import steady_profile
 from streamplace.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
 from streamplace.flink.operator.patch_table import PatchStep
 from streamplace.flink.operator.patching import (

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from streamplace.errors import PlacementError
 from streamplace.flink.constants import INDEXES
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import find_java
+from streamplace.flink.local.session import find_java
 from streamplace.flink.pin import hook
 from streamplace.flink.pin.hook import PlacedEnvironment, managed_shares
 from streamplace.flink.pin.pinning import (

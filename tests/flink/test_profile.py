@@ -31,14 +31,18 @@ from streamplace.flink.cpu.charging import JavaThread
 from streamplace.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.flink.measure import profile as profiling
 from streamplace.flink.measure.measured_graph import measured_graph
-from streamplace.flink.measure.profile import LoadWindow, Present, Remedy, Usage, profile
-from streamplace.flink.measure.source_lag import source_flow
-from streamplace.flink.measure.steadiness import (
+from streamplace.flink.measure.profile import (
     MIN_WINDOWS,
+    LoadWindow,
+    Present,
+    Remedy,
+    Usage,
+    profile,
     steady_profile,
     why_unsteady,
     window_of,
 )
+from streamplace.flink.measure.source_lag import source_flow
 from streamplace.flink.rest.client import FlinkError
 from streamplace.io.ledger import errors_for
 from streamplace.model.graph import PROFILE_DRIFT, PROFILE_WINDOWS

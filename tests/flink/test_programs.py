@@ -23,7 +23,7 @@ from streamplace.flink.advise.fixed_parallelism import (
     with_loose_streams,
 )
 from streamplace.flink.layout import Layout
-from streamplace.flink.pin.verify import verify
+from streamplace.flink.pin.apply import verify
 from streamplace.flink.program import program as programs
 from streamplace.flink.program.chains import operators_of
 from streamplace.flink.program.jars import MANIFEST, jar_copy, main_class
@@ -278,7 +278,7 @@ def found(*tasks):
 )
 def test_fused_operators_are_read_from_the_name_of_their_task(task, expected):
     """What Flink puts around names goes."""
-    assert found((task, ""))[0].names == tuple(expected)
+    assert [own.name for own in found((task, ""))[0]] == expected
 
 
 @pytest.mark.parametrize(
@@ -303,21 +303,24 @@ def test_fused_operators_are_read_from_the_name_of_their_task(task, expected):
     ],
 )
 def test_operators_that_share_a_name_are_numbered(tasks, names):
-    assert [task.names for task in found(*tasks)] == names
-    assert not any(task.unsure for task in found(*tasks))
+    assert [tuple(own.name for own in task) for task in found(*tasks)] == names
+    assert all(own.is_sure for task in found(*tasks) for own in task)
 
 
 def test_texts_of_the_planner_are_kept():
     (task,) = found(("bids[1] -> out[2]: Writer", "[1]:Scan(&lt;x&gt;)<br/>+- out[2]: Writer<br/>"))
-    assert task.shown == ("bids[1]", "out[2]: Writer")
-    assert task.about == ("Scan(<x>)", "")
-    assert task.texts == ("[1]:Scan(<x>)",)
+    assert [own.shown for own in task] == ["bids[1]", "out[2]: Writer"]
+    assert [own.about for own in task] == ["Scan(<x>)", ""]
+    assert [own.text for own in task] == ["[1]:Scan(<x>)", ""]
 
 
 def test_nothing_is_sure_of_operators_of_one_name_in_several_tasks():
     """Flink calls operators Map that nobody has named."""
     alike = [("Map", "Map<br/>")] * 2
-    assert [task.unsure for task in found(*alike)] == [("Map",), ("Map (2)",)]
+    assert [[(own.name, own.is_sure) for own in task] for task in found(*alike)] == [
+        [("Map", False)],
+        [("Map (2)", False)],
+    ]
 
 
 JOBS = Path(__file__).parents[2] / "datasets" / "applications" / "jobs"

@@ -8,7 +8,7 @@ from fake_flink import CPU, MIPS, made_threads, writing_shop
 from flink_clusters import measured_at_once, submitted
 from flink_jars import build_jar
 
-from streamplace.flink.cpu.reporter import Reporters, jar_path, parse_report
+from streamplace.flink.cpu.remote import Reporters, jar_path, parse_report
 from streamplace.flink.local.session import local_cluster
 from streamplace.flink.measure import cluster as clusters
 from streamplace.flink.measure import windows

@@ -31,9 +31,8 @@ from operator_stand_in import resource
 from streamplace.flink.cpu import threads as cpu
 from streamplace.flink.measure import sampling
 from streamplace.flink.rest import client
-from streamplace.flink.rest.access import Access
 from streamplace.flink.rest.answers import parse_answer
-from streamplace.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest, only_job
+from streamplace.flink.rest.client import Access, FlinkError, NoAnswer, Refusal, Rest, only_job
 from streamplace.flink.rest.plan import read_plan
 
 OK = b"HTTP/1.1 200 OK\r\n"

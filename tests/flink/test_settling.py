@@ -43,8 +43,7 @@ from streamplace.flink.move.interruption import (
 )
 from streamplace.flink.move.journal import MovePlan
 from streamplace.flink.move.move import FlinkMove
-from streamplace.flink.move.settings import MoveSettings
-from streamplace.flink.move.settling import settle
+from streamplace.flink.move.settling import MoveSettings, settle
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest import client
 from streamplace.flink.rest.client import FlinkError

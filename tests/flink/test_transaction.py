@@ -68,7 +68,7 @@ from streamplace.flink.move.savepoints import (
     checkpoint_totals,
     refuse_moved,
 )
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import (
     NotSaved,
     StoppedByOthers,

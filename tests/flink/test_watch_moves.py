@@ -23,7 +23,7 @@ from streamplace.flink.move import move as moving
 from streamplace.flink.move import transaction
 from streamplace.flink.move.journal import MovePlan, MoveUnderWay, unfinished
 from streamplace.flink.move.move import FlinkMove
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import (
     FlinkMoved,
     NotSaved,

@@ -20,7 +20,7 @@ from streamplace.flink.layout import Layout
 from streamplace.flink.measure import profile, sampling
 from streamplace.flink.measure.cluster import measured_cluster
 from streamplace.flink.measure.measured_graph import measured_graph
-from streamplace.flink.pin.verify import verify
+from streamplace.flink.pin.apply import verify
 from streamplace.flink.rest import client as rest
 from streamplace.flink.rest.answers import ANSWERS, parse_complaint, root_cause
 from streamplace.flink.rest.client import Rest

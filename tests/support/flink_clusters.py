@@ -18,11 +18,11 @@ from command_lines import settings_file
 from fake_flink import http_server
 
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import Flink, find_java
+from streamplace.flink.local.session import Flink, find_java
 from streamplace.flink.measure.source_lag import source_flow
 from streamplace.flink.move.move import RETENTION, FlinkMove
 from streamplace.flink.move.savepoints import resumable, stop
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import ENDED, Rest

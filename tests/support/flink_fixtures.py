@@ -12,8 +12,7 @@ from kafka import kafka_jars
 from pods import VARIABLE, WHY_SKIPPED, kubernetes
 
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.dist import fetch_flink, fetched_home
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.local.session import fetch_flink, fetched_home, local_cluster
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import Rest

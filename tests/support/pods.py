@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 from flink_clusters import awaited
 
-from streamplace.flink.local.dist import find_java
+from streamplace.flink.local.session import find_java
 from streamplace.flink.rest.client import FlinkError, Rest
 
 VARIABLE = "STREAMPLACE_KUBERNETES"

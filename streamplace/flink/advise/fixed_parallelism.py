@@ -136,4 +136,4 @@ def _names(nodes: Sequence[PlanNode]) -> list[str]:
         for node in nodes
     ]
     operators = operators_of(vertices, nodes)
-    return [stable_name(FUSED.join(operator.names)) for operator in operators]
+    return [stable_name(FUSED.join(own.name for own in task)) for task in operators]

@@ -113,7 +113,7 @@ def verify_(settings: FlinkVerifySettings, as_json: bool) -> int:
     An operator differs if its subtasks run on other devices, or if there are too few or too many.
     """
     from streamplace.flink.layout import Layout
-    from streamplace.flink.pin.verify import verify
+    from streamplace.flink.pin.apply import verify
     from streamplace.flink.rest.client import only_job
 
     placement, rest = Layout.read(settings.placed()), settings.client()

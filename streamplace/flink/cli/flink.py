@@ -72,7 +72,7 @@ def command() -> None:
 @click.option("--version", help="Version of Flink.  [default: the one streamplace is tested with]")
 def fetch(version: str | None) -> None:
     """Download Flink's libraries (230 MB) from PyPI into the user's cache folder, once."""
-    from streamplace.flink.local.dist import fetch_flink
+    from streamplace.flink.local.session import fetch_flink
     from streamplace.flink.versions import DOWNLOADED
 
     flink = fetch_flink(version or DOWNLOADED)
@@ -109,8 +109,7 @@ def local(settings: LocalSettings) -> None:
     The devices are called dev-0, dev-1, …. Each takes about 250 MB of memory. The process id
     of each TaskManager is printed, so that you can try a loss with kill -9: the cluster goes on.
     """
-    from streamplace.flink.local.dist import find_flink
-    from streamplace.flink.local.session import check_port, local_cluster
+    from streamplace.flink.local.session import check_port, find_flink, local_cluster
 
     port, names = settings.port, [f"dev-{i}" for i in range(settings.devices)]
     if port is not None:
@@ -252,7 +251,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     from streamplace.flink.deployment import deployment_of
     from streamplace.flink.engine import FlinkEngine
     from streamplace.flink.measure.measured_graph import measured_graph
-    from streamplace.flink.measure.steadiness import steady_profile
+    from streamplace.flink.measure.profile import steady_profile
     from streamplace.flink.operator.mounting import CONFIG_MAP, PATCH, reporter_files
     from streamplace.flink.operator.resource import FlinkResource
     from streamplace.flink.rest.client import only_job

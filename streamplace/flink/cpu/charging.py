@@ -19,11 +19,11 @@ The name of a thread decides which tasks it is charged to, or whether to Java (`
 Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
 have little to do once a job has run for a while.
 
-`cpu.threads` samples threads with their CPU, `cpu.dumps` without. In dumps, a thread gets a part of
-the CPU of the process (`estimated_loads`), by the number h of dumps that show it on a core. h is
-small, so busy time b helps for subtasks: most have nearly the same CPU per busy second, within a
-third of u; others wait while they are busy, or their busy time is wrong. With n dumps, and the
-probability w of the former,
+`cpu.threads` and reporters sample threads with their CPU, thread dumps without. In dumps, a thread
+gets a part of the CPU of the process (`estimated_loads`), by the number h of dumps that show it on
+a core. h is small, so busy time b helps for subtasks: most have nearly the same CPU per busy
+second, within a third of u; others wait while they are busy, or their busy time is wrong. With n
+dumps, and the probability w of the former,
 
     h ~ Poisson(Γ(mean u·b, shape α = 8)) with the prior 0.9,  else all 0 to n are alike
     part = w · (h + α) · u·b / (u·b + α) + (1 - w) · (h + 1/2)
@@ -410,11 +410,12 @@ class ClusterSnapshot:
     dumps: Mapping[str, DumpCounts] = field(default_factory=dict)
 
 
-class EstimatedLoads(NamedTuple):
-    """CPU of the threads of a TaskManager that was estimated, from a number of dumps."""
+class ManagerLoads(NamedTuple):
+    """CPU of the threads of a TaskManager."""
 
-    loads: list[ThreadLoad]
-    dumps: int
+    threads: list[ThreadLoad]
+    source: str = MEASURED
+    dumps: int = 0  # number of thread dumps from which it was estimated
 
 
 @dataclass(frozen=True)
@@ -423,11 +424,8 @@ class ClusterInterval:
 
     # Subtasks of all jobs; times and numbers of tuples are the increase of these.
     subtasks: Sequence[RunningSubtask]
-    # TaskManager → CPU of its threads; without those whose threads cannot be read.
-    loads: Mapping[str, list[ThreadLoad]]
+    loads: Mapping[str, ManagerLoads]  # TaskManager → CPU of its threads, sampled or estimated
     sources: Container[str] = ()  # vertices without input from others
-    # TaskManager whose threads cannot be read → their CPU, estimated.
-    estimated: Mapping[str, EstimatedLoads] = field(default_factory=dict)
 
     @classmethod
     def between(
@@ -444,41 +442,41 @@ class ClusterInterval:
         """
         before = {subtask.key: subtask for subtask in first.subtasks}
         loads = {
-            device: thread_loads(first.threads[device], threads)
+            device: ManagerLoads(thread_loads(first.threads[device], threads))
             for device, threads in second.threads.items()
             if threads and first.threads.get(device)
         }
         grown = [own.since(before[own.key]) for own in second.subtasks if own.key in before]
-        estimated = {}
         for device in {*processes, *second.dumps} - loads.keys():
             own = [subtask for subtask in grown if subtask.device == device]
             counts = second.dumps.get(device, NO_DUMPS).since(first.dumps.get(device))
             counts = counts if counts.number >= MIN_DUMPS else NO_DUMPS
             if counts.number or device in processes:
                 found = estimated_loads(counts, own, processes.get(device))
-                estimated[device] = EstimatedLoads(found, counts.number)
-        return cls(grown, loads, sources, estimated)
+                source = SAMPLED if counts.number else OF_PROCESS
+                loads[device] = ManagerLoads(found, source, counts.number)
+        return cls(grown, loads, sources)
+
+    @property
+    def sampled(self) -> list[str]:
+        """TaskManagers whose threads were read."""
+        return [device for device, own in self.loads.items() if own.source == MEASURED]
 
     @cached_property
     def kinds(self) -> dict[str, dict[str, float]]:
         """TaskManager → kind of work → cores."""
-        found = {device: loads for device, (loads, dumps) in self.estimated.items() if dumps}
-        return {device: cores_by_kind(loads) for device, loads in {**found, **self.loads}.items()}
+        known = {device: own for device, own in self.loads.items() if own.source != OF_PROCESS}
+        return {device: cores_by_kind(own.threads) for device, own in known.items()}
 
     @cached_property
     def cpu(self) -> dict[Key, TaskCpu]:
         """CPU of the subtasks whose threads were sampled, or estimated."""
         cpu: dict[Key, TaskCpu] = {}
-        for device, loads in self.loads.items():
-            cpu |= charged(loads, self._on(device), self.sources)
-        for device, (loads, dumps) in self.estimated.items():
-            source = SAMPLED if dumps else OF_PROCESS
-            for key, own in charged(loads, self._on(device), self.sources).items():
+        for device, (threads, source, _) in self.loads.items():
+            there = [subtask for subtask in self.subtasks if subtask.device == device]
+            for key, own in charged(threads, there, self.sources).items():
                 cpu[key] = own._replace(source=max(own.source, source, key=SOURCES_OF_CPU.index))
         return cpu
-
-    def _on(self, device: str) -> list[RunningSubtask]:
-        return [subtask for subtask in self.subtasks if subtask.device == device]
 
     def cores_beside(self, job: str) -> dict[str, float]:
         """TaskManager → core seconds per second of the subtasks of other jobs."""

@@ -24,7 +24,7 @@ from streamplace.flink.cpu.charging import (
     JavaThread,
     RunningSubtask,
 )
-from streamplace.flink.local.dist import LOOPBACK, TASK_MANAGER
+from streamplace.flink.local.session import LOOPBACK, TASK_MANAGER
 from streamplace.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest, job_path
 
 _THREAD = re.compile(r'^"(?P<name>[^\n]+)" [^"\n]*?\bnid=(?P<native>0x[0-9a-f]+|\d+)', re.MULTILINE)

@@ -165,12 +165,12 @@ def _layout(
     random: np.random.Generator,
 ) -> Layout:
     order = [str(device) for device in random.permutation(list(slots))]
-    taken = list(_slots(len(bundles), {device: slots[device] for device in order}, mode))
+    chosen = list(_slots(len(bundles), {device: slots[device] for device in order}, mode))
     rows = random.permutation(len(bundles)).tolist()
     if mode == "TASKS":
-        pairs = _by_number_of_subtasks([bundles[b] for b in rows], taken)
+        pairs = _by_number_of_subtasks([bundles[b] for b in rows], chosen)
     else:
-        pairs = [(bundles[b], device) for b, device in zip(rows, taken, strict=True)]
+        pairs = [(bundles[b], device) for b, device in zip(rows, chosen, strict=True)]
     layout = {name: [""] * number for name, number in parallelism(graph).items()}
     for bundle, device in pairs:
         for v, i in bundle:
@@ -192,14 +192,14 @@ def _slots(number: int, slots: Mapping[str, int], mode: str) -> Iterator[str]:
 
 
 def _by_number_of_subtasks(
-    bundles: Sequence[Bundle], taken: Sequence[str]
+    bundles: Sequence[Bundle], slots: Sequence[str]
 ) -> list[tuple[Bundle, str]]:
     """Assign bundles from the largest on, each to the device with the fewest subtasks."""
-    load, left = dict.fromkeys(taken, 0), list(taken)
+    load, free = dict.fromkeys(slots, 0), list(slots)
     pairs = []
     for bundle in sorted(bundles, key=len, reverse=True):
-        device = min(left, key=lambda name: load[name])
-        left.remove(device)
+        device = min(free, key=lambda name: load[name])
+        free.remove(device)
         load[device] += len(bundle)
         pairs.append((bundle, device))
     return pairs

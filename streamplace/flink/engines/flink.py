@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from importlib.resources import files
+from string import Template
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
@@ -19,28 +20,12 @@ from streamplace.flink.pin.pinning import (
 from streamplace.flink.program.jars import placed_java
 from streamplace.io.files import json_text
 
-SETTINGS = """\
-Use: append this to conf/config.yaml of the TaskManager that is this device, once, and start it
-again. The JobManager must not run the adaptive scheduler (jobmanager.scheduler: default).
-Check: streamplace flink cluster --rest http://JOBMANAGER:8081 lists the device.
-"""
-WHOLE = """\
-Later placements of whole operators need no restart. To place subtasks one by one, replace this by
-what streamplace flink config --subtasks writes.
-"""
-SPREAD = """\
-Later placements need no restart, not even those that place subtasks one by one.
-"""
-HOW = """\
-Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
-and start it again. The JobManager must not run the adaptive scheduler (jobmanager.scheduler:
-default). Then, for a job in a jar, unchanged:
-  streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
-or compile Placed.java and PlacedIds.java into it, or add placed.py to a PyFlink program; both say
-how in their first lines. There MANAGED_MB is the managed memory of your TaskManagers, where apply
-asks them. Of jobs that spread operators over devices these two serve one at a time on a cluster:
-they use group indexes from 0 on, where apply takes free ones.
-"""
+LATER = {
+    False: "Later placements of whole operators need no restart. To place subtasks one by one, "
+    "replace this by\nwhat streamplace flink config --subtasks writes.",
+    True: "Later placements need no restart, not even those that place subtasks one by one.",
+}
+"""Comment on later placements, by whether the placement is of subtasks."""
 MAX_PARALLELISM = "pipeline.max-parallelism"
 CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
 
@@ -54,7 +39,7 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     operators = deployment.problem.graph.operators
     head = [
         f"{deployment.title}.",
-        *HOW.splitlines(),
+        *text("how.txt").splitlines(),
         *_key_groups(operators.key_groups),
         *group_notes(deployment),
         CHECK,
@@ -71,13 +56,13 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
         used = [j for free in limits.layers.values() for j in range(INDEXES) if j not in free]
         layers = max(layers_offered(len(devices)), 1 + max(used, default=0))
     settings = cluster_settings(devices, layers=layers)
-    later = SPREAD if deployment.is_split else WHOLE
-    notes = comment([head[0], *SETTINGS.splitlines(), *later.splitlines()])
+    lines = filled("settings.txt", later=LATER[deployment.is_split]).splitlines()
+    notes = comment([head[0], *lines])
     return {
         "placement.json": json_text(placement),
         **placed_java(answer),
         "placed.py": placed_py(answer),
-        **{f"config/{name}": notes + text for name, text in settings.items()},
+        **{f"config/{name}": notes + own for name, own in settings.items()},
     }
 
 
@@ -93,7 +78,17 @@ def placed_py(answer: Pinning) -> str:
         "MANAGED": answer.managed,
     }
     parts = [f"{name} = {python_table(table)}\n" for name, table in tables.items()]
-    return f"{_PYTHON_HEAD}\n{code}\n\n{''.join(parts)}\n\n{_PYTHON_TAIL}"
+    return filled("placed.py.txt", code=code, tables="".join(parts))
+
+
+def filled(file: str, **values: str) -> str:
+    """Text of a file of this package, with values in place of its ``${names}``."""
+    return Template(text(file)).substitute(values)
+
+
+def text(file: str) -> str:
+    """Text of a file of this package."""
+    return files(__package__).joinpath(file).read_text("utf-8")
 
 
 def _layout(deployment: Deployment) -> Layout:
@@ -130,27 +125,3 @@ def _key_groups(groups: Mapping[str, int]) -> list[str]:
     if others:
         lines.append(f"and by setMaxParallelism in the program, {', '.join(others)}")
     return lines
-
-
-_PYTHON_HEAD = '''\
-"""Runs a PyFlink job with every operator on the device that streamplace chose.
-
-Put this file beside the program and replace its last line, env.execute("name"), by
-    from placed import placed
-    placed(env).execute("name")
-SQL takes part after statement_set.attach_as_datastream(). Operators are known by their names
-(.name("...") in the program) or their uids.
-
-Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json
-"""
-
-from __future__ import annotations
-'''
-_PYTHON_TAIL = '''\
-def placed(env: Any) -> PlacedEnvironment:
-    """Environment whose job runs where it was placed.
-
-    MANAGED may hold TaskManagers whose managed memory is not MANAGED_MB, with theirs in MB.
-    """
-    return PlacedEnvironment(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
-'''

@@ -7,7 +7,7 @@ used, and every pod looks up the device of its node, and uses the settings of th
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
@@ -16,7 +16,7 @@ from streamplace.engines.names import resource, slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
 from streamplace.errors import FormatError
-from streamplace.flink.engines.flink import MAX_PARALLELISM, usual_max_parallelism
+from streamplace.flink.engines.flink import MAX_PARALLELISM, filled, text, usual_max_parallelism
 from streamplace.flink.pin.pinning import (
     EXTERNAL,
     Settings,
@@ -30,139 +30,26 @@ from streamplace.model.message_text import quoted
 IMAGE = "flink:2.3.0"
 USUAL_MEMORY = 1728 * 2**20
 """Flink's own default for the process of a TaskManager."""
-CONTROL = """\
-apiVersion: v1
-kind: Service
-metadata:
-  name: flink-jobmanager
-  labels: {{app: flink}}
-spec:
-  selector: {{app: flink, component: jobmanager}}
-  ports:
-    - {{name: rpc, port: 6123}}
-    - {{name: blob, port: 6124}}
-    - {{name: rest, port: 8081}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: flink-jobmanager
-  labels: {{app: flink}}
-spec:
-  replicas: 1
-  selector:
-    matchLabels: {{app: flink, component: jobmanager}}
-  template:
-    metadata:
-      labels: {{app: flink, component: jobmanager}}
-    spec:
-      containers:
-        - name: jobmanager
-          image: {image}
-          args: ["jobmanager"]
-          ports:
-            - {{name: rpc, containerPort: 6123}}
-            - {{name: blob, containerPort: 6124}}
-            - {{name: rest, containerPort: 8081}}
-          env:
-            - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
-"""
-
-TASK_MANAGER = """\
----
-{title}apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: flink-taskmanager-{name}
-  labels: {{app: flink}}
-spec:
-  replicas: 1
-  strategy: {{type: Recreate}}  # never two TaskManagers of one device
-  selector:
-    matchLabels: {{app: flink, component: taskmanager, device: {resource}}}
-  template:
-    metadata:
-      labels: {{app: flink, component: taskmanager, device: {resource}}}
-    spec:
-      nodeSelector:
-{selector}
-      affinity:  # devices are different nodes
-        podAntiAffinity:
-          requiredDuringSchedulingIgnoredDuringExecution:
-            - topologyKey: kubernetes.io/hostname
-              labelSelector:
-                matchLabels: {{app: flink, component: taskmanager}}
-      containers:
-        - name: taskmanager
-          image: {image}
-          args:
-            - taskmanager
-{settings}
-          ports:
-            - {{name: rpc, containerPort: 6122}}
-          resources:
-            requests: {{cpu: "{cores}", memory: {memory}Mi}}
-            limits: {{cpu: "{cores}", memory: {memory}Mi}}
-          env:
-            - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
-"""
-JOB_IMAGE = "registry.example/my-job:1"
-NAME = "flink"
-ROOT = "/streamplace"
-JAR = "placed.jar"
-FOLDER = "s3://my-bucket"
-ENTRY = f"""\
-#!/bin/sh
-# A TaskManager becomes the device that its node is; all else starts as ever.
-if [ "$1" = taskmanager ]; then
-  device=$(cat "{ROOT}/nodes/$NODE") || exit 1
-  while IFS= read -r option; do
-    set -- "$@" "$option"
-  done < "{ROOT}/devices/$device" || exit 1
-fi
-exec /docker-entrypoint.sh "$@"
-"""
-NODES = (
-    "nodes=$(kubectl get nodes -l streamplace-device -o jsonpath='{range .items[*]}"
-    "--from-literal={.metadata.name}={.metadata.labels.streamplace-device} {end}')",
-    "kubectl create configmap streamplace-nodes $nodes --dry-run=client -o yaml |"
-    " kubectl apply -f -",
-)
+PINS = {
+    True: "Limits (lim-…) let subtasks be placed one by one, now and later.",
+    False: "Whole operators can be placed on it. For subtasks, export a placement of subtasks.",
+}
+"""Comment on what can be pinned, by whether the placement is of subtasks."""
 
 
 @export("flink-kubernetes", all_devices=True)
 def as_flink_kubernetes(deployment: Deployment) -> dict[str, str]:
     """Flink on Kubernetes: a session cluster, and an application for Flink's operator."""
     devices = deployment.problem.cluster.devices
-    control = CONTROL.format(image=IMAGE)
     layers = None if deployment.is_split else 0
     own = deployment.resources
+    pins = PINS[deployment.is_split]
+    control = filled("control.yaml", **_facts(deployment), image=IMAGE, pins=pins)
     managers = (_task_manager(device, own, layers) for device in devices)
     return {
-        "session.yaml": comment(_notes(deployment)) + control + "".join(managers),
+        "session.yaml": control + "".join(managers),
         "application.yaml": _application(deployment),
     }
-
-
-def _notes(deployment: Deployment) -> Iterator[str]:
-    yield f"{deployment.title}."
-    yield ""
-    yield "A session cluster without an operator: jobs are submitted to it, again and again."
-    yield ""
-    yield from node_labels(deployment)
-    yield "     2. kubectl apply -f session.yaml, with the image of your Flink version"
-    yield "     3. Run the job with its placement: streamplace export PLACEMENT --to flink"
-    yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
-    yield "       kubectl port-forward service/flink-jobmanager 8081 and then"
-    yield "       streamplace flink verify --rest http://localhost:8081 --job ID …"
-    yield "       show whether every operator runs on its device."
-    yield ""
-    yield "Every device is a TaskManager with a resource of its own, which pins what asks for it."
-    if deployment.is_split:
-        yield "Limits (lim-…) let subtasks be placed one by one, now and later."
-    else:
-        yield "Whole operators can be placed on it. For subtasks, export a placement of subtasks."
-    yield from group_notes(deployment)
 
 
 def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) -> str:
@@ -173,16 +60,26 @@ def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) ->
         **device_settings(device.name, tuple(own), layers),
     }
     selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in labels(device))
-    return TASK_MANAGER.format(
+    return filled(
+        "taskmanager.yaml",
         title=comment([f"Device {listed([device.name])}"]),
         name=slug(device.name),
         resource=own[device.name],
         selector=selector.rstrip("\n"),
         image=IMAGE,
-        cores=device.cores,
-        memory=_mebibytes(device),
+        cores=f"{device.cores}",
+        memory=f"{_mebibytes(device)}",
         settings=_arguments(settings),
     )
+
+
+def _facts(deployment: Deployment) -> dict[str, str]:
+    """Facts of a deployment in the comments at the top of its manifests."""
+    return {
+        "title": comment([f"{deployment.title}."]),
+        "labels": comment(node_labels(deployment)),
+        "groups": comment(group_notes(deployment)),
+    }
 
 
 def _sizes(device: Device) -> Settings:
@@ -216,122 +113,49 @@ def _application(deployment: Deployment) -> str:
     options = {slug(d.name): _options(_own(deployment, i)) for i, d in enumerate(devices)}
     documents = [
         _config_map("streamplace-devices", options),
-        _config_map("streamplace-entry", {"entry.sh": ENTRY}),
-        {
-            "apiVersion": "flink.apache.org/v1beta1",
-            "kind": "FlinkDeployment",
-            "metadata": {"name": NAME},
-            "spec": _spec(deployment),
-        },
+        _config_map("streamplace-entry", {"entry.sh": text("entry.sh")}),
+        _deployed(deployment),
     ]
-    return comment(_operator_notes(deployment)) + "---\n".join(map(_yaml, documents))
+    head = filled("application.txt", **_facts(deployment), image=IMAGE)
+    return head + "---\n".join(map(_yaml, documents))
 
 
 def _yaml(document: dict[str, Any]) -> str:
     """Format a document as JSON without characters that only YAML regards as line breaks."""
-    text = json.dumps(document, indent=1, ensure_ascii=False)
-    return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text) + "\n"
+    plain = json.dumps(document, indent=1, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in plain) + "\n"
 
 
-def _operator_notes(deployment: Deployment) -> Iterator[str]:
-    yield f"{deployment.title}."
-    yield ""
-    yield "One job in application mode, run by Flink's operator for Kubernetes (standalone mode)."
-    yield ""
-    yield from node_labels(deployment)
-    yield "     2. Tell the pods which device their node is, and again when that has changed:"
-    yield from (f"          {line}" for line in NODES)
-    yield "     3. Write the jar that pins the job, and build an image of your Flink with it:"
-    yield f"          streamplace flink jar JOB.jar --placement … --cluster … -o {JAR}"
-    yield f"          FROM {IMAGE}  and  COPY {JAR} /opt/flink/usrlib/"
-    yield f"     4. Replace {JOB_IMAGE} and {FOLDER} below by your own,"
-    yield "        set args to the job's main class and its arguments, and flinkVersion to your"
-    yield "        operator's name of the version;"
-    yield "        kubectl apply -f application.yaml"
-    yield "     Another placement, or another version of the job, is another image: the operator"
-    yield "     takes a savepoint, and starts the job from it."
-    yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
-    yield f"       kubectl port-forward service/{NAME}-rest 8081 and then"
-    yield "       streamplace flink verify --rest http://localhost:8081 …"
-    yield "       show whether every operator runs on its device."
-    yield ""
-    yield "Where a node is lost, its pod waits, and the job with it. Give the label of the lost"
-    yield "node to the one that replaces it, and do step 2 again: the pod starts there, and the"
-    yield "job continues from its last checkpoint."
-    yield from group_notes(deployment)
-
-
-def _spec(deployment: Deployment) -> dict[str, Any]:
-    devices, graph = list(deployment.problem.cluster.devices), deployment.problem.graph
+def _deployed(deployment: Deployment) -> dict[str, Any]:
+    """FlinkDeployment: one pod on each node that is a device and has all of its tags."""
+    document: dict[str, Any] = json.loads(text("application.json"))
+    spec, devices = document["spec"], list(deployment.problem.cluster.devices)
     cores, memory = [d.cores for d in devices], [_mebibytes(d) for d in devices]
-    settings: dict[str, str | int | float] = {
-        "kubernetes.entry.path": f"{ROOT}/entry/entry.sh",
+    operators = deployment.problem.graph.operators
+    settings: dict[str, float | str] = {
         "kubernetes.taskmanager.cpu.limit-factor": max(cores) / min(cores),
         "kubernetes.taskmanager.memory.limit-factor": max(memory) / min(memory),
-        "jobmanager.scheduler": "default",
-        "taskmanager.numberOfTaskSlots": 1,
-        "execution.checkpointing.interval": "1 min",
-        "execution.checkpointing.dir": f"{FOLDER}/checkpoints",
-        "execution.checkpointing.savepoint-dir": f"{FOLDER}/savepoints",
         **(_shared([device.name for device in devices]) if deployment.is_split else {}),
     }
-    if groups := graph.operators.key_groups:
+    if groups := operators.key_groups:
         settings[MAX_PARALLELISM] = usual_max_parallelism(groups)
-    return {
-        "image": JOB_IMAGE,
-        "flinkVersion": "v2_0",
-        "mode": "standalone",
-        "serviceAccount": "flink",
-        "flinkConfiguration": {key: str(value) for key, value in settings.items()},
-        "podTemplate": _pod(),
-        "jobManager": {"resource": {"cpu": 1, "memory": "1600m"}},
-        "taskManager": {
-            "replicas": len(devices),
-            "resource": {"cpu": min(cores), "memory": f"{min(memory)}m"},
-            "podTemplate": {"spec": {"affinity": _affinity(deployment)}},
-        },
-        "job": {
-            "jarURI": f"local:///opt/flink/usrlib/{JAR}",
-            "entryClass": "Placed",
-            "args": ["my.Main"],
-            "parallelism": int(max(graph.operators.parallelism)),
-            "upgradeMode": "savepoint",
-            "state": "running",
-        },
+    spec["flinkConfiguration"] |= {key: str(value) for key, value in settings.items()}
+    spec["job"]["parallelism"] = int(max(operators.parallelism))
+    pods = spec["taskManager"]
+    pods |= {
+        "replicas": len(devices),
+        "resource": {"cpu": min(cores), "memory": f"{min(memory)}m"},
     }
-
-
-def _pod() -> dict[str, Any]:
-    """Template of all pods, with the mounted files and the name of the node."""
-    maps = {"entry": 0o555, "nodes": 0o444, "devices": 0o444}
-    container = {
-        "name": "flink-main-container",
-        "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-        "volumeMounts": [{"name": name, "mountPath": f"{ROOT}/{name}"} for name in maps],
-    }
-    volumes = [
-        {"name": name, "configMap": {"name": f"streamplace-{name}", "defaultMode": mode}}
-        for name, mode in maps.items()
+    affinity = pods["podTemplate"]["spec"]["affinity"]["nodeAffinity"]
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] = [
+        {
+            "matchExpressions": [
+                {"key": key, "operator": "In", "values": [value]} for key, value in labels(device)
+            ]
+        }
+        for device in devices
     ]
-    return {"spec": {"containers": [container], "volumes": volumes}}
-
-
-def _affinity(deployment: Deployment) -> dict[str, Any]:
-    """One pod on each node that is a device and has all of its tags."""
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    nodes = [
-        [{"key": key, "operator": "In", "values": [value]} for key, value in labels(device)]
-        for device in deployment.problem.cluster.devices
-    ]
-    others = {"matchLabels": {"app": NAME, "component": "taskmanager"}}
-    return {
-        "nodeAffinity": {
-            required: {"nodeSelectorTerms": [{"matchExpressions": node} for node in nodes]}
-        },
-        "podAntiAffinity": {
-            required: [{"topologyKey": "kubernetes.io/hostname", "labelSelector": others}]
-        },
-    }
+    return document
 
 
 def _shared(names: Sequence[str]) -> dict[str, str | int]:

@@ -1,6 +1,8 @@
-"""A Flink session cluster on this machine: one JobManager, one TaskManager per device."""
+"""A Flink on this machine: its libraries, and a session cluster with one TaskManager per device."""
 
 import ctypes
+import importlib.util
+import os
 import re
 import shutil
 import signal
@@ -9,18 +11,26 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from streamplace.engines.names import resource
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.flink.local.dist import LOOPBACK, TASK_MANAGER, Flink, find_java
 from streamplace.flink.pin.pinning import Settings, as_yaml, device_settings, future_devices
 from streamplace.flink.rest.client import Rest, turns
 from streamplace.flink.rest.settings import memory_bytes
+from streamplace.flink.versions import DOWNLOADED, OLDEST
+from streamplace.io.files import user_cache
 
+TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+"""Main class of TaskManagers."""
+LOOPBACK = "127.0.0.1"
+_DIST_JAR = re.compile(r"flink-dist-(\d+\.\d[\w.+-]*)\.jar")
+_JAVA_OPTIONS = re.compile(rb"^\s*all:\s*(--add-.*)$", re.MULTILINE)
 JOB_MANAGER = "jobmanager"
 LOGGING = "log4j.properties"
 JOIN_SECONDS, STOP_SECONDS = 300.0, 5.0
@@ -33,50 +43,97 @@ _SIZES = {
 }
 """Options of Java → ends of the names of the settings with their sizes, as in Flink's scripts."""
 _NETWORK = "taskmanager.memory.network.max"
-_LOG4J = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.out.ref = out
-appender.out.name = out
-appender.out.type = CONSOLE
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
-"""
 _ADDRESS = ("taskmanager.host", "taskmanager.bind-host")
-_COMMON: Settings = {
-    "jobmanager.rpc.address": LOOPBACK,
-    "jobmanager.bind-host": LOOPBACK,
-    **dict.fromkeys(_ADDRESS, LOOPBACK),
-    "rest.address": LOOPBACK,
-    "rest.bind-address": LOOPBACK,
-    "jobmanager.memory.heap.size": "256m",
-    "jobmanager.memory.off-heap.size": "160m",
-    "jobmanager.memory.jvm-metaspace.size": "160m",
-    "jobmanager.memory.jvm-overhead.min": "32m",
-    "jobmanager.memory.jvm-overhead.max": "64m",
-    "taskmanager.numberOfTaskSlots": 1,
-    "taskmanager.cpu.cores": 1.0,
-    "taskmanager.memory.framework.heap.size": "64m",
-    "taskmanager.memory.framework.off-heap.size": "96m",
-    "taskmanager.memory.task.heap.size": "192m",
-    "taskmanager.memory.task.off-heap.size": "0m",
-    "taskmanager.memory.managed.size": "64m",
-    "taskmanager.memory.network.min": "64m",
-    _NETWORK: "64m",
-    "taskmanager.memory.jvm-metaspace.size": "160m",
-    "taskmanager.memory.jvm-overhead.min": "64m",
-    "taskmanager.memory.jvm-overhead.max": "64m",
-    "cluster.registration.error-delay": 500,
-    "cluster.registration.initial-timeout": 100,
-    "resourcemanager.standalone.start-up-time": 1000,
-    "pekko.ask.timeout": "30 s",  # a busy machine is not a dead one
-    "web.timeout": "60 s",  # after the loss of a TaskManager, Flink fetches no metrics for so long
-    "pekko.startup-timeout": "120 s",
-    "heartbeat.timeout": 120_000,
-    "heartbeat.interval": 2_000,
-    "metrics.fetcher.update-interval": 500,
-    "web.refresh-interval": 200,
-    "restart-strategy.type": "none",
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Flink:
+    """An unpacked Flink with the folders ``lib`` and ``opt``."""
+
+    home: Path
+    version: str
+
+    @property
+    def dist_jar(self) -> Path:
+        """The jar of Flink itself."""
+        return self.home / "lib" / f"flink-dist-{self.version}.jar"
+
+    @property
+    def jars(self) -> list[Path]:
+        """Jars on the class path of a cluster."""
+        return sorted((self.home / "lib").glob("*.jar"))
+
+    def java_options(self) -> list[str]:
+        """Options that recent versions of Java need to run Flink."""
+        try:
+            with zipfile.ZipFile(self.dist_jar) as jar:
+                match = _JAVA_OPTIONS.search(jar.read("config.yaml"))
+        except (KeyError, OSError, zipfile.BadZipFile):
+            raise SettingError(
+                f"{self.dist_jar}: holds no config.yaml, which a local cluster needs; name the "
+                f"folder of a complete Flink of version {OLDEST} or later"
+            ) from None
+        return match[1].decode().split() if match else []
+
+
+def find_flink(home: Path | None = None) -> Flink:
+    """Flink at ``home``, at $FLINK_HOME, installed from PyPI, or downloaded; in this order."""
+    if home is not None:
+        return _at(home)
+    if given := os.environ.get("FLINK_HOME"):
+        return _at(Path(given))
+    spec = importlib.util.find_spec("pyflink")
+    places = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
+    for place in (*places, fetched_home(DOWNLOADED)):
+        if (place / "lib").is_dir():
+            return _at(place)
+    raise SettingError(
+        "Flink is not installed; run 'streamplace flink fetch' (230 MB), or set FLINK_HOME to "
+        "the folder of an installation"
+    )
+
+
+def fetched_home(version: str) -> Path:
+    """Folder of a downloaded Flink."""
+    return user_cache() / f"flink-{version}" / "pyflink"
+
+
+def fetch_flink(version: str = DOWNLOADED) -> Flink:
+    """Flink's libraries in the user's cache folder, downloaded from PyPI if they are not there."""
+    home = fetched_home(version)
+    if not (home / "lib").is_dir():
+        target = home.parent.with_name(f"{home.parent.name}.{os.getpid()}")
+        package = f"apache-flink-libraries=={version}"
+        pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+        done = subprocess.run([*pip, str(target), package], capture_output=True, text=True)
+        if done.returncode:
+            shutil.rmtree(target, ignore_errors=True)
+            reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+            raise SettingError(f"cannot download {package}: {reason}")
+        if home.parent.exists():  # another process was faster
+            shutil.rmtree(target)
+        else:
+            target.rename(home.parent)
+    return _at(home)
+
+
+def find_java(tool: str = "java") -> str:
+    """Path of ``java`` or another tool of the JDK."""
+    home = os.environ.get("JAVA_HOME")
+    path = shutil.which(tool, path=str(Path(home) / "bin") if home else None)
+    if path is None:
+        raise SettingError(f"{tool} is not installed; install JDK 17 or set JAVA_HOME")
+    return path
+
+
+def _at(home: Path) -> Flink:
+    names = [path.name for path in (home / "lib").glob("flink-dist-*.jar")]
+    versions = [match[1] for match in map(_DIST_JAR.fullmatch, names) if match]
+    if not versions:
+        raise SettingError(
+            f"{home}: holds no lib/flink-dist-*.jar; name the folder of a Flink installation"
+        )
+    return Flink(home, versions[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +253,11 @@ def local_cluster(
     """
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
     rest, rpc = port or free_port(), free_port()
-    shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
+    shared = {**usual_settings(), "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
     url = f"http://{LOOPBACK}:{rest}"
     cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {}, shared)
     try:
-        (folder / LOGGING).write_text(_LOG4J)
+        (folder / LOGGING).write_text(files(__package__).joinpath(LOGGING).read_text())
         _configure(folder / JOB_MANAGER, shared)
         cluster.start(JOB_MANAGER)
         every = [*devices, *future_devices(devices, future)]
@@ -216,6 +273,13 @@ def local_cluster(
     finally:
         _stop(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def usual_settings() -> Settings:
+    """Settings of all processes, from a file of this package as Flink reads it."""
+    lines = files(__package__).joinpath("config.yaml").read_text().splitlines()
+    pairs = (line.partition(" #")[0].partition(": ") for line in lines)
+    return {key: value.strip() for key, _, value in pairs}
 
 
 def _memory(settings: Settings, kind: str) -> list[str]:

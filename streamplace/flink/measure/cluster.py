@@ -18,7 +18,7 @@ from streamplace.errors import SettingError
 from streamplace.flink.constants import VARIANTS
 from streamplace.flink.cpu.charging import UNKNOWN
 from streamplace.flink.cpu.limits import CpuShare, cpu_shares, reserved_cores
-from streamplace.flink.cpu.reporter import Reporters
+from streamplace.flink.cpu.remote import Reporters
 from streamplace.flink.cpu.threads import address_of, processes_of
 from streamplace.flink.layout import Layout
 from streamplace.flink.measure.cost_fit import Observation
@@ -207,9 +207,9 @@ def measured_cluster(
             cores, part = share.whole_cores
             speed = mips if part == 1 else f"{part * parsed_mips(mips):g} MIPS"
         if java is not None or beside:
-            taken = (beside or {}).get(name, 0.0) + (0.0 if java is None else java + cost.fixed)
+            in_use = (beside or {}).get(name, 0.0) + (0.0 if java is None else java + cost.fixed)
             limit = cores if share is None else share.limit
-            reserved = float(f"{reserved_cores(taken, limit) * parsed_mips(mips):.3g}")
+            reserved = float(f"{reserved_cores(in_use, limit) * parsed_mips(mips):.3g}")
         device = MeasuredDevice(name, speed, cores, card_of[name], memory, reserved, share is None)
         devices.append(device)
     return MeasuredCluster(

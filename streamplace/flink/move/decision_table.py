@@ -96,19 +96,8 @@ class Step(Enum):
 
 LEFT = frozenset({Step.STOPPED_BY_OTHERS, Step.NOT_RETURNED, Step.UNDECIDED, Step.LEFT})
 """Ends after which the journal stays, for --resume."""
-ENDS = LEFT | {
-    Step.MOVED,
-    Step.HAS_RETURNED,
-    Step.KEPT,
-    Step.REFUSED,
-    Step.FINISHED,
-    Step.TAKEN,
-    Step.ENDED_BY_OTHERS,
-    Step.NOT_RUNNING,
-    Step.LOST,
-    Step.FORGOTTEN,
-}
-"""Steps after which the move is over, for this process."""
+ENDS = frozenset([*Step][[*Step].index(Step.MOVED) :])
+"""Steps after which the move is over, for this process: all from that one on."""
 HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
     Step.PREPARE,
     Step.SETTLE,
@@ -240,7 +229,7 @@ ROWS: tuple[TableRow[Step], ...] = (
     # The moved job was asked to stop.
     row(Step.REFUSED, "it does not fit its devices",
         last=Copy.MOVED, after=Step.PREPARE, outcome=StepOutcome.FAILED, state=LIVE),
-    row(Step.AWAIT_STOP, "Flink goes on with it, whatever becomes of this process",
+    row(Step.AWAIT_STOP, "Flink completes it even if this process ends",
         last=Copy.MOVED, stop=(Stop.UNDER_WAY, Stop.SAVED), outcome=StepOutcome.DONE,
         after=(None, Step.PREPARE, Step.STOP, Step.AWAIT_STOP)),
     row(Step.AWAIT_STOP, "the request may have arrived",

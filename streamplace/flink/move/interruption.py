@@ -35,11 +35,11 @@ job (measured)."""
 COLD_CPU, WARM_CPU = (1.1, 2.8, 10.0), (0.0, 0.8, 3.7)
 """Least, usual and most core seconds to warm up a TaskManager that is cold, and one that is not.
 
-Measured in 53 first and 48 later moves of jobs (docs/assets/against-flink.jsonl), as what is left
-of interruptions besides two seconds: half of the first ones are within a factor of 1.4 of the usual
-one, and of the later ones within 1.6; one in ten later ones took more than the most. On a slower
-computer (against-flink-again.jsonl), half of fifteen first ones were within a factor of 1.9, and
-one of them took more than the most.
+Measured in 53 first and 48 later moves of jobs (docs/assets/against-flink.jsonl), as interruptions
+less two seconds: half of the first ones are within a factor of 1.4 of the usual one, and half of
+the later ones within 1.6; one in ten later ones took longer than the most. On a slower computer
+(against-flink-again.jsonl), half of fifteen first ones were within a factor of 1.9, and one of them
+took longer than the most.
 """
 AGAIN = (0.1, 0.55, 2.4)
 """Least, usual and most of the interruption by the last move, for the next one of the same job.

@@ -32,7 +32,7 @@ from streamplace.flink.move.running_settings import (
     submitted_settings,
 )
 from streamplace.flink.move.savepoints import RETAINED, latest, path_of, resumable, stop_of
-from streamplace.flink.move.settings import MoveSettings
+from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import (
     FlinkMoved,
     Submission,
@@ -158,7 +158,7 @@ class FlinkMove:
         settings, program = submitted_settings(self.rest, job), kept_program(job, self.program)
         document = self.rest.job(job)
         tasks = zip(document["vertices"], job_operators(document), strict=True)
-        whole = {name: [""] * row["parallelism"] for row, task in tasks for name in task.names}
+        whole = {own.name: [""] * row["parallelism"] for row, task in tasks for own in task}
         where = layout.counted(Layout(whole))
         plan = MovePlan(
             job=job,

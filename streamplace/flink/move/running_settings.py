@@ -78,7 +78,7 @@ def running_settings(rest: Rest, job: str) -> Settings:
     execution = rest.get(job_path(job, "config"))["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))
     settings["pipeline.name"] = document["name"]
-    if all(len(task.names) == 1 for task in job_operators(document)):
+    if all(len(task) == 1 for task in job_operators(document)):
         settings["pipeline.operator-chaining.enabled"] = "false"
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
     if (checkpoints := checkpoint_settings(rest, job)) is not None:

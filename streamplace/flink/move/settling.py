@@ -1,10 +1,11 @@
-"""Settling: whether a job that was just started runs as well as before.
+"""Settling: whether a job that was just started runs as well as before; settings of moves.
 
 Afterwards its rate is compared with the prediction for its placement.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from streamplace.flink.ledger import note_in_ledger
 from streamplace.flink.measure.source_lag import SourceFlow, source_flow
@@ -15,10 +16,35 @@ from streamplace.flink.move.savepoints import (
     checkpoint_totals,
     state_clause,
 )
-from streamplace.flink.move.settings import MoveSettings
 from streamplace.flink.rest.client import ENDED, FINISHED, FlinkError, NoAnswer, Rest, turns
 from streamplace.io.placements import Prediction
+from streamplace.model.defaults import SAVEPOINT_SECONDS, START_SECONDS
 from streamplace.model.units import digits
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSettings:
+    """Settings of moves."""
+
+    # Folder (path or URI) of savepoints that the JobManager can write to; None for the cluster's
+    # own.
+    savepoints: str | None = None
+    # Whether state that belongs to no operator of the new job may be dropped.
+    allow_non_restored: bool = False
+    # Maximum number of seconds for the start of a job, with its state restored.
+    seconds: float = START_SECONDS
+    savepoint_seconds: float = SAVEPOINT_SECONDS  # maximum number of seconds for the savepoint
+    # Whether savepoints have the format of the state backend: faster, but for this backend only.
+    native: bool = False
+    # Seconds for which a moved job is checked after its start; 0 omits the check.
+    settle: float = 30.0
+    # Share of the previous rate that its sources must reach; 0 compares no rates.
+    least_rate: float = 0.8
+
+    @property
+    def compares_rates(self) -> bool:
+        """Whether the rates before and after are compared."""
+        return self.settle > 0 and self.least_rate > 0
 
 
 def settle(

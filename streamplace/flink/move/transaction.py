@@ -47,10 +47,8 @@ from streamplace.flink.move.savepoints import (
     stopped_at,
     stopped_with,
 )
-from streamplace.flink.move.settings import MoveSettings
-from streamplace.flink.move.settling import settle
-from streamplace.flink.pin.apply import StillStarting, refuse_lost, wait_started
-from streamplace.flink.pin.verify import check_placed
+from streamplace.flink.move.settling import MoveSettings, settle
+from streamplace.flink.pin.apply import StillStarting, check_placed, refuse_lost, wait_started
 from streamplace.flink.program.program import Program, Savepoint
 from streamplace.flink.program.submission import (
     ClusterJar,
@@ -365,13 +363,10 @@ class Transaction:
     def _jar(self, submission: Submission) -> ClusterJar:
         """Jar of a submission; it is uploaded when it is first needed."""
         if submission not in self._jars:
-            self._await_devices(submission.places.devices)
+            await_devices(self.rest, submission.places.devices, self.settings.seconds, self.tell)
             upload = self._uploads.enter_context(ExitStack())
             self._jars[submission] = upload.enter_context(self.upload(submission)), upload
         return self._jars[submission][0]
-
-    def _await_devices(self, needed: set[str]) -> None:
-        await_devices(self.rest, needed, self.settings.seconds, self.tell)
 
     def _submit(self, job: str, submission: Submission, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it.
@@ -391,7 +386,7 @@ class Transaction:
 
         def await_ready() -> None:
             if self.awaits_lost:  # after a restart of the JobManager they join one after the other
-                self._await_devices(devices)
+                await_devices(self.rest, devices, self.settings.seconds, self.tell)
             else:
                 refuse_lost(self.rest, devices)
             self.rest.wait_released()

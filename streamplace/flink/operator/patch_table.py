@@ -85,17 +85,8 @@ class PatchStep(Enum):
 
 PATCHES_LEFT = frozenset({PatchStep.AT_RISK, PatchStep.UNDECIDED, PatchStep.LEFT})
 """Ends after which the journal stays, for --resume."""
-PATCH_ENDS = PATCHES_LEFT | {
-    PatchStep.KEPT,
-    PatchStep.RETURNED,
-    PatchStep.UNCHANGED,
-    PatchStep.ENDED_AS_BEFORE,
-    PatchStep.ENDED_AS_CHANGED,
-    PatchStep.CONFLICT,
-    PatchStep.GONE,
-    PatchStep.NOT_STABLE,
-}
-"""Steps after which the patch is over, for this process."""
+PATCH_ENDS = frozenset([*PatchStep][[*PatchStep].index(PatchStep.KEPT) :])
+"""Steps after which the patch is over, for this process: all from that one on."""
 
 
 @dataclass(frozen=True, slots=True)

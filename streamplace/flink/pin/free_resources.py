@@ -235,11 +235,11 @@ def _check_shared(rest: Rest, managers: Managers, used: Collection[str]) -> None
 def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], wanted: int) -> None:
     """Raise PlacementError if a TaskManager could hold more or fewer slots than it should."""
     offered, device = _amounts(manager, ALL), manager["id"]
-    most = {name: int(offered.get(name, 0) // amount) for name, amount in demand.items()}
-    scarce = min(most, key=lambda name: most[name])
-    if most[scarce] < wanted:
+    room = {name: int(offered.get(name, 0) // amount) for name, amount in demand.items()}
+    scarce = min(room, key=lambda name: room[name])
+    if room[scarce] < wanted:
         raise _unprepared(device, scarce)
-    if most[scarce] > wanted:
+    if room[scarce] > wanted:
         raise PlacementError(
             f"TaskManager {quoted(device)} joined a cluster that was not configured for it, and "
             "could receive subtasks that are placed elsewhere; restart the other TaskManagers "
@@ -263,23 +263,23 @@ def _check_slots(
 ) -> None:
     """Raise FlinkError if the free resources of a TaskManager do not suffice for its slots."""
     for manager in managers:
-        device, left = manager["id"], manager[LEFT]
+        device, free = manager["id"], manager[LEFT]
         needed = slots.get(device, {})
-        most = left.get("taskHeapMemory", math.inf) // HEAP_MB
-        most = min(most, round(left.get("cpuCores", math.inf) / CPU_CORES, 6) // 1)
-        if sum(needed.values()) > most:
+        room = free.get("taskHeapMemory", math.inf) // HEAP_MB
+        room = min(room, round(free.get("cpuCores", math.inf) / CPU_CORES, 6) // 1)
+        if sum(needed.values()) > room:
             raise FlinkError(
-                f"TaskManager {quoted(device)} has room for {most:g} slots beside those of other "
+                f"TaskManager {quoted(device)} has room for {room:g} slots beside those of other "
                 f"jobs, but {sum(needed.values())} are placed on it (each asks for {HEAP_MB} MB of "
                 f"heap and {CPU_CORES:g} cores); place fewer subtasks on it, or cancel other jobs"
             )
         network = sum(number * slot_bytes.get(group, 0) for group, number in needed.items())
-        free = left.get("networkMemory", math.inf)  # rounded down to whole MiB
-        if network >= (free + 1) * 2**20:
+        network_mb = free.get("networkMemory", math.inf)  # rounded down to whole MiB
+        if network >= (network_mb + 1) * 2**20:
             raise FlinkError(
-                f"TaskManager {quoted(device)} has {free} MiB of network memory left beside other "
-                f"jobs, but the slots that are placed on it need {network / 2**20:.1f} MiB or "
-                "more; place fewer subtasks on it, or give it more "
+                f"TaskManager {quoted(device)} has {network_mb} MiB of network memory left beside "
+                f"other jobs, but the slots that are placed on it need {network / 2**20:.1f} MiB "
+                "or more; place fewer subtasks on it, or give it more "
                 "(taskmanager.memory.network.fraction, .min and .max)"
             )
 

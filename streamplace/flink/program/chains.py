@@ -12,7 +12,6 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from streamplace.flink.pin.hook import stem_of
 from streamplace.flink.rest.answers import JobVertex, PlanNode
@@ -33,34 +32,31 @@ _PLANNED = re.compile(r"\[\d{1,8}\]:(.+)", re.DOTALL)
 """Number and description of an operator, as the SQL planner writes them."""
 
 
-class TaskOperators(NamedTuple):
-    """Operators of a task."""
-
-    shown: tuple[str, ...]  # their names as Flink shows them, such as ``Source: bids[1]``, in order
-    names: tuple[str, ...]  # their names in placements, such as ``bids``
-    unsure: tuple[str, ...] = ()  # names that may belong to operators of other tasks instead
-    about: tuple[str, ...] = ()  # description of each by the SQL planner, or an empty text
-    texts: tuple[str, ...] = ()  # texts of operators in the plan that are not their names
-
-
 @dataclass(slots=True)
-class _Operator:
+class TaskOperator:
     """An operator of a task; its name is known when all operators of the job are."""
 
     task: int
-    shown: str
+    shown: str  # its name as Flink shows it, such as ``Source: bids[1]``
     text: str  # its text in the plan, if that is not its name
     number: int  # number among operators of its name if the plan contains it; otherwise 0
     planned: int = 0  # number by the SQL planner; otherwise 0
-    name: str = ""
-    is_sure: bool = True
+    name: str = ""  # its name in placements, such as ``bids``
+    is_sure: bool = True  # whether the name cannot belong to an operator of another task instead
+
+    @property
+    def about(self) -> str:
+        """Description by the SQL planner; empty if there is none."""
+        return match[1] if (match := _PLANNED.fullmatch(self.text)) else ""
 
 
-def operators_of(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[TaskOperators]:
-    """Operators of each task of a job; ``nodes`` are the nodes of its plan."""
+def operators_of(
+    vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]
+) -> list[list[TaskOperator]]:
+    """Operators of each task of a job, in order; ``nodes`` are the nodes of its plan."""
     plan = {node["id"]: html.unescape(node.get("description", "")) for node in nodes}
     tasks = [_fused(i, v["name"], plan.get(v["id"], "")) for i, v in enumerate(vertices)]
-    namesakes: dict[str, list[_Operator]] = {}
+    namesakes: dict[str, list[TaskOperator]] = {}
     for vertex, operators in zip(vertices, tasks, strict=True):
         for operator in operators:
             stem, operator.planned = stem_of(operator.shown, plan.get(vertex["id"], ""))
@@ -77,19 +73,10 @@ def operators_of(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> li
             number = operator.number or n
             operator.name = f"{stem} ({number})" if number > 1 else stem
             operator.is_sure = is_sure
-    return [
-        TaskOperators(
-            tuple(o.shown for o in operators),
-            tuple(o.name for o in operators),
-            tuple(o.name for o in operators if not o.is_sure),
-            tuple(match[1] if (match := _PLANNED.fullmatch(o.text)) else "" for o in operators),
-            tuple(o.text for o in operators if o.text),
-        )
-        for operators in tasks
-    ]
+    return tasks
 
 
-def _fused(task: int, name: str, tree: str) -> list[_Operator]:
+def _fused(task: int, name: str, tree: str) -> list[TaskOperator]:
     """Operators of a task, from its name, with their texts in the plan where it has as many."""
     names = operators_in(name)
     texts = [_BRANCH.sub("", row) for row in tree.removesuffix(LINE_END).split(LINE_END)]
@@ -98,7 +85,7 @@ def _fused(task: int, name: str, tree: str) -> list[_Operator]:
     numbers = [int(match[1]) if (match := _NAMESAKE.search(text)) else 0 for text in texts]
     texts = [_NAMESAKE.sub("", text) for text in texts]
     return [
-        _Operator(task, shown, text if text != shown else "", number)
+        TaskOperator(task, shown, text if text != shown else "", number)
         for shown, text, number in zip(names, texts, numbers, strict=True)
     ]
 

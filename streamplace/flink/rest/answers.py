@@ -264,8 +264,10 @@ def parse_answer(path: str, content: bytes) -> Any:
 
     A ValueError says where it does not have the declared type.
     """
+    plain = path.partition("?")[0]
+    pattern = next(p for p in ANSWERS if re.fullmatch(p.replace("*", "[^/]+"), plain))
     try:
-        return _adapter(_pattern(path)).validate_json(content, strict=True)
+        return _adapter(pattern).validate_json(content, strict=True)
     except ValidationError as error:
         raise ValueError(first_fault(error)) from None
 
@@ -315,12 +317,6 @@ def is_unavailable(status: int, complaint: str) -> bool:
     False
     """
     return status in UNAVAILABLE or LEADERLESS.search(complaint) is not None
-
-
-def _pattern(path: str) -> str:
-    """Key of ``ANSWERS`` that a path matches."""
-    plain = path.partition("?")[0]
-    return next(p for p in ANSWERS if re.fullmatch(p.replace("*", "[^/]+"), plain))
 
 
 @cache

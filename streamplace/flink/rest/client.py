@@ -1,28 +1,29 @@
-"""Client of Flink's REST interface, as far as it is needed, and ids of jobs.
+"""Client of Flink's REST interface: access, requests, and ids of jobs.
 
 Flink rejects a job with an id that it knows, whether that job is running or has ended. So the id of
 a successor is a hash of the id of the job that it replaces: whoever submits it, and even if the
 answer to the request is lost, a job has at most one successor.
 """
 
+import base64
 import copy
 import hashlib
 import json
+import os
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from os import register_at_fork
 from pathlib import Path
-from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.flink.rest.access import Access, http_client, masked, plain_address
 from streamplace.flink.rest.answers import (
     Job,
     JobVertex,
@@ -32,6 +33,8 @@ from streamplace.flink.rest.answers import (
     parse_complaint,
     root_cause,
 )
+from streamplace.io.extras import extra
+from streamplace.io.files import read_bytes, spot
 from streamplace.model.message_text import listed, quoted, shown
 
 if TYPE_CHECKING:
@@ -62,6 +65,11 @@ EFFECT_SECONDS = 3.0
 """Time in which a request that failed, or has no answer, shows if it had an effect (judgement)."""
 JAR_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
+IDLE_SECONDS = 2.0
+"""Time for which an idle connection is kept; servers and gateways keep it longer."""
+PORTS = {"http": 80, "https": 443}
+AUTHORIZATION = "STREAMPLACE_FLINK_AUTHORIZATION"
+"""Environment variable that contains the same text as an authorization file."""
 NOT_FOUND = "Could not find Flink job"
 T = TypeVar("T")
 
@@ -97,6 +105,130 @@ def task_state(vertex: JobVertex) -> str:
     if status not in (RUNNING, "INITIALIZING"):
         return status
     return next((state for state in WAITING if counts.get(state)), status)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the server and the user are authenticated."""
+
+    # Certificates that the server's is checked against, instead of the system's.
+    authorities: Path | None = None
+    # Files of the client's certificate and private key; the former may contain both.
+    certificate: Path | None = None
+    key: Path | None = None
+    # Value of the HTTP header; it is never displayed.
+    authorization: str | None = field(default=None, repr=False)
+    # File that it was read from, and is read from again, because tokens expire.
+    authorized_by: Path | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """Return the TLS context of connections."""
+        if self.key is not None and self.certificate is None:
+            raise SettingError("key is the private key of cert; give both")
+        try:
+            context = ssl.create_default_context(cafile=self.authorities)
+        except OSError as error:
+            raise _unreadable(self.authorities, "certificates", error) from None
+        if self.certificate is not None:
+            try:
+                context.load_cert_chain(self.certificate, self.key, _no_password)
+            except OSError as error:
+                raise _unreadable(self.certificate, "certificate with its key", error) from None
+        return context
+
+
+def read_authorization(path: Path | None) -> str | None:
+    """Authorization from a file, or from the environment if no file is named.
+
+    It is ``Bearer TOKEN`` or ``NAME:PASSWORD``.
+    """
+    if path is not None:
+        return _authorization(read_bytes(path), spot(path))
+    text = os.environ.get(AUTHORIZATION)
+    return None if text is None else _authorization(os.fsencode(text), f"${AUTHORIZATION}")
+
+
+def _authorization(text: bytes, where: str) -> str:
+    """Value of the HTTP header ``Authorization``.
+
+    >>> _authorization(b"me:secret", "file"), _authorization(b"Bearer abc", "file")
+    ('Basic bWU6c2VjcmV0', 'Bearer abc')
+    """
+    words = text.strip()
+    if words.startswith(b"Bearer ") and words.isascii() and words.decode().isprintable():
+        return words.decode()
+    if b":" in words and b"\n" not in words:
+        return f"Basic {base64.b64encode(words).decode()}"
+    raise SettingError(f"{where}: is not an authorization; write 'Bearer TOKEN' or 'NAME:PASSWORD'")
+
+
+def _unreadable(path: Path | None, what: str, error: OSError) -> SettingError:
+    reason = shown(error.strerror or str(error) or "its key needs a password", 200)
+    return SettingError(f"{path}: holds no {what} (PEM): {reason}")
+
+
+def _no_password() -> str:
+    raise OSError("its key is protected by a password; use a key without one")
+
+
+def plain_address(url: str) -> str:
+    """Address of a server, with its port and without a slash at the end.
+
+    >>> plain_address("https://flink.example/api/")
+    'https://flink.example:443/api'
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    odd = not url.isascii() or not url.isprintable() or " " in url
+    if odd or not host or parts.scheme not in PORTS or parts.query or parts.fragment:
+        raise SettingError(f"{masked(url)} is not an address; write http://HOST:8081")
+    if "@" in parts.netloc:  # printed commands and journals would lack it
+        raise SettingError(
+            f"{masked(url)} has a name or a password before its host; give --authorization FILE"
+        )
+    place = f"[{host}]" if ":" in host else host
+    port = PORTS[parts.scheme] if port is None else port
+    return f"{parts.scheme}://{place}:{port}{parts.path.rstrip('/')}"
+
+
+def masked(url: str) -> str:
+    """Quote a text that should be an address, without a possible password.
+
+    >>> masked("ftp://me:secret@host:21"), masked("localhost:8081")
+    ("'…@host:21'", "'localhost:8081'")
+    """
+    _, at, host = url.rpartition("@")
+    return f"'{shown('…@' + host if at else url)}'"
+
+
+def http_client(address: str, access: Access) -> "httpx.Client":
+    """Client of a server, which keeps a connection for a moment between two requests."""
+    extra("httpx", "flink")
+    import httpx
+
+    is_encrypted = address.startswith("https:")
+    if not is_encrypted and any((access.authorities, access.certificate, access.key)):
+        raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
+    latest = access.authorization
+
+    def authorized(request: httpx.Request) -> httpx.Request:
+        nonlocal latest
+        if access.authorized_by is not None:
+            with suppress(StreamplaceError):  # it is being replaced
+                latest = read_authorization(access.authorized_by)
+        if latest:
+            request.headers["Authorization"] = latest
+        return request
+
+    return httpx.Client(
+        auth=authorized,
+        limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
+        trust_env=False,
+        verify=access.context() if is_encrypted else False,
+    )
 
 
 class JobResource(Protocol):
@@ -457,16 +589,11 @@ def received(
     return answer, bytes(content)
 
 
-_WORKERS: list["SimpleQueue[Callable[[], None]]"] = []
-"""Queues of the threads that wait for a request; a forked process has none of the threads."""
-register_at_fork(after_in_child=_WORKERS.clear)
-
-
 def _within(seconds: float, request: Callable[[], T]) -> T:
     """Result of a request that takes some time in all; TimeoutError if it takes longer.
 
     Timeouts of httpx are those of every read, and the name of a host is looked up without any. So
-    a request is sent by another thread, which takes the next one when it has its answer.
+    another thread sends the request.
     """
     result: Future[T] = Future()
 
@@ -476,20 +603,8 @@ def _within(seconds: float, request: Callable[[], T]) -> T:
         except BaseException as error:
             result.set_exception(error)
 
-    try:
-        worker = _WORKERS.pop()
-    except IndexError:
-        worker = SimpleQueue()
-        Thread(target=_work, args=(worker,), daemon=True).start()
-    worker.put(run)
+    Thread(target=run, daemon=True).start()
     return result.result(seconds)
-
-
-def _work(requests: "SimpleQueue[Callable[[], None]]") -> None:
-    """Send one request after the other."""
-    while True:
-        requests.get()()
-        _WORKERS.append(requests)
 
 
 def turns(seconds: float) -> Iterator[None]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streamplace.flink.layout import Layout
-from streamplace.flink.program.chains import FUSED, TaskOperators, operators_of
+from streamplace.flink.program.chains import FUSED, TaskOperator, operators_of
 from streamplace.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
 from streamplace.flink.rest.client import FINISHED, FlinkError, Rest, job_path
 from streamplace.model.message_text import quoted, shown
@@ -101,16 +101,16 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
     return [
         FlinkTask(
             row["id"],
-            FUSED.join(dict.fromkeys(operators.names)),
+            FUSED.join(dict.fromkeys(own.name for own in operators)),
             row["name"],
             row["parallelism"],
-            operators.shown,
-            operators.unsure,
-            FUSED.join(dict.fromkeys(filter(None, operators.about))),
+            tuple(own.shown for own in operators),
+            tuple(own.name for own in operators if not own.is_sure),
+            FUSED.join(dict.fromkeys(own.about for own in operators if own.about)),
             min(MOST_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
             group,
             row["status"] == FINISHED,
-            operators.texts,
+            tuple(own.text for own in operators if own.text),
         )
         for row, operators, group in zip(
             vertices, operators_of(vertices, nodes), groups, strict=True
@@ -146,13 +146,12 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
     return edges
 
 
-def placed_subtasks(
-    rest: Rest, job: str, document: Job
-) -> list[tuple[tuple[str, ...], list[Subtask]]]:
+def placed_subtasks(rest: Rest, job: str, document: Job) -> list[tuple[list[str], list[Subtask]]]:
     """Names of the operators of each task of a job, and its subtasks."""
+    tasks = zip(document["vertices"], job_operators(document), strict=True)
     return [
-        (task.names, rest.get(job_path(job, "vertices", row["id"]))["subtasks"])
-        for row, task in zip(document["vertices"], job_operators(document), strict=True)
+        ([own.name for own in task], rest.get(job_path(job, "vertices", row["id"]))["subtasks"])
+        for row, task in tasks
     ]
 
 
@@ -175,6 +174,6 @@ def layout_of(rest: Rest, job: str, document: Job) -> Layout:
     return layout if released == used else layout.without(released)
 
 
-def job_operators(document: Job) -> list[TaskOperators]:
+def job_operators(document: Job) -> list[list[TaskOperator]]:
     """Operators of each task of a job."""
     return operators_of(document["vertices"], _nodes(document))

@@ -1,8 +1,16 @@
-"""CPU of the threads of TaskManagers by streamplace's metric reporter (`java/CpuReporter.java`).
+"""CPU of the threads of TaskManagers that only Flink's REST interface reaches.
 
-The reporter adds gauges to each TaskManager, which Flink's REST interface shows like its own
-metrics. They are texts with the same rows as `cpu.threads` reads on this machine, and with the
-limits of the process. Times are by the TaskManager's own clock; only differences are used.
+The metric reporter of streamplace (`java/CpuReporter.java`) adds gauges to each TaskManager, which
+Flink shows like its own metrics. They are texts with the same rows as `cpu.threads` reads on this
+machine, and with the limits of the process. Times are by the TaskManager's own clock; only
+differences are used.
+
+Without the reporter, thread dumps are a sampling profiler. A RUNNABLE thread is on a core, or waits
+for one, unless its top frame is a native method that waits: Java counts such threads as runnable. A
+thread's share of dumps on a core is its share of the time; `cpu.charging` divides the CPU of the
+process by these shares. A dump stops the whole JVM, while Flink searches its heap for locks: half a
+second for a gigabyte of small objects. So the answers to dumps take at most `MAX_DUMP_SHARE` of the
+time, and TaskManagers whose answers are slow are not asked again.
 """
 
 import re
@@ -13,10 +21,10 @@ from importlib.resources import files
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.flink.cpu.charging import JavaThread
+from streamplace.flink.cpu.charging import NO_DUMPS, DumpCounts, JavaThread
 from streamplace.flink.cpu.limits import CpuPool
 from streamplace.flink.cpu.threads import PAUSE_SECONDS
-from streamplace.flink.rest.client import FlinkError, Rest
+from streamplace.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.model.message_text import shown
 
 JAR = "streamplace-reporter.jar"
@@ -26,7 +34,7 @@ UPDATE_SECONDS = 15.0
 """Longest wait for a newer report: Flink fetches metrics every 10 s (default), when it is asked."""
 NONE = "it is no table of threads"
 _GAUGE = re.compile(r"(.*\.)?streamplace\d{1,2}")
-_HEAD = re.compile(r"streamplace (\d+) (\d+) (\d+) (\d+)\n")
+_PART = re.compile(r"streamplace (\d+) (\d+) (\d+) (\d+)\n")
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -53,7 +61,7 @@ def parse_report(texts: Iterable[str]) -> CpuReport:
     chunks: dict[int, str] = {}
     total, numbers = 0, set()
     for text in texts:
-        head = _HEAD.match(text)
+        head = _PART.match(text)
         if head is None:
             raise ValueError(NONE)
         version, number, chunk, total = map(int, head.groups())
@@ -167,5 +175,97 @@ class Reporters:
         """Sentences on reports that are not used."""
         return [
             f"the report of {shown(device)} is not used: {why}"
+            for device, why in self.faults.items()
+        ]
+
+
+MAX_DUMP_SHARE = 0.1
+"""Part of the time for which a TaskManager may be asked for dumps; judgement: the answer takes
+longer than the JVM stands still."""
+MAX_ANSWER_SECONDS = 1.0
+"""Longest answer after which another dump is asked for; judgement: the job stands still meanwhile.
+"""
+MAX_FAILURES = 3
+"""Number of dumps in a row without an answer, after which a TaskManager is asked for none."""
+_HEAD = re.compile(r" Id=(\d+) ([A-Z_]+)[^\n]*")
+_NATIVE = re.compile(r"\n\s*at (?:[^\s(]+[./])?(\w+)\(Native Method\)")
+_WAITS = re.compile(
+    r"(?:epollWait|poll|wait|accept|sleep|socket(?:Read|Accept|Connect)|lookup|park|connect|dumpThr)"
+    r"\w*|flush"
+)
+"""Native methods in which a thread waits for others, the network or a disk, and the observation."""
+_BLOCKING = "NioSocketImpl.tryRead"
+"""Method that reads from a socket until something comes, in Java from version 13 on."""
+
+
+def is_on_core(dumped: str, name: str) -> bool:
+    r"""Whether a thread is on a core, or waits for one, by its text in a dump.
+
+    >>> is_on_core('"a" Id=9 RUNNABLE\n\tat A.work(A.java:1)\n', "a")
+    True
+    >>> is_on_core('"a" Id=9 RUNNABLE (in native)\n\tat ch.EPoll.wait(Native Method)\n', "a")
+    False
+    """
+    head = _HEAD.match(dumped, len(name) + 2)
+    if head is None or head[2] != "RUNNABLE" or not dumped[head.end() :].strip():
+        return False  # threads without a frame wait for signals
+    native = _NATIVE.match(dumped, head.end())
+    if native is None:
+        return True
+    return not _WAITS.fullmatch(native[1]) and not (native[1] == "read0" and _BLOCKING in dumped)
+
+
+class ThreadDumps:
+    """Dumps of some TaskManagers, counted by thread."""
+
+    def __init__(self, rest: Rest, devices: Iterable[str]) -> None:
+        self._rest = rest.patient(0.0, lambda _: None)
+        self._due = dict.fromkeys(devices, 0.0)
+        self._failures = dict.fromkeys(self._due, 0)
+        self._counts = dict.fromkeys(self._due, NO_DUMPS)
+        self._began = time.monotonic()
+        self.faults: dict[str, str] = {}
+        """TaskManager of which no dumps are taken → why."""
+
+    def take(self) -> None:
+        """Take the dumps that are due."""
+        for device in self._due.keys() - self.faults.keys():
+            began = time.monotonic()
+            if began < self._due[device]:
+                continue
+            try:
+                answer = self._rest.get(f"/taskmanagers/{quote(device, safe='')}/thread-dump")
+            except FlinkError as error:  # as a gateway's that permits no dumps, or cuts them
+                self._failures[device] += 1
+                if self._failures[device] >= MAX_FAILURES or not isinstance(error, NoAnswer):
+                    self.faults[device] = str(error)
+                continue
+            self._failures[device] = 0
+            now = time.monotonic()
+            self._due[device] = began + (now - began) / MAX_DUMP_SHARE
+            if now - began > MAX_ANSWER_SECONDS:
+                self.faults[device] = f"one takes {now - began:.1f} s, for which it stands still"
+            self._count(device, answer["threadInfos"], now)
+
+    def _count(self, device: str, rows: Iterable[Mapping[str, str]], now: float) -> None:
+        number, before, _ = self._counts[device]
+        hits = dict(before)
+        for row in rows:
+            name, dumped = row["threadName"], row["stringifiedThreadInfo"]
+            head = _HEAD.match(dumped, len(name) + 2)
+            key = name, 0 if head is None else int(head[1])
+            hits[key] = hits.get(key, 0) + is_on_core(dumped, name)
+        self._counts[device] = DumpCounts(number + 1, hits, now - self._began)
+
+    def counts(self) -> dict[str, DumpCounts]:
+        """TaskManager → its dumps so far, counted by thread."""
+        return dict(self._counts)
+
+    @property
+    def doubts(self) -> list[str]:
+        """Sentences on TaskManagers without dumps."""
+        return [
+            f"thread dumps of {shown(device)} cannot be taken ({why}), so its CPU is divided by "
+            "busy time"
             for device, why in self.faults.items()
         ]

@@ -1,0 +1,9 @@
+#!/bin/sh
+# A TaskManager becomes the device that its node is; all else starts as ever.
+if [ "$1" = taskmanager ]; then
+  device=$(cat "/streamplace/nodes/$NODE") || exit 1
+  while IFS= read -r option; do
+    set -- "$@" "$option"
+  done < "/streamplace/devices/$device" || exit 1
+fi
+exec /docker-entrypoint.sh "$@"
