@@ -23,12 +23,13 @@ NAMES = {"v0": "src", "v1": "split", "v2": "out"}
 DAY = "2026-01-01T00:00..2026-01-02T00:00"
 ONE_DAY = hourly_rates(24)
 CASES = {
-    "gauges": {"gauges": True},
+    "gauges": {"counters": False},
+    "counters": {"gauges": False},
     "busy": {"cpu_seconds": False},
     "skewed": {"shares": (0.7, 0.3)},
     "late": {"begins": 12.0 * HOUR},
     "resets": {"restarts": 12.5 * HOUR},
-    "lags": {"lag": 5.0},
+    "lags": {"lag": 5.0, "checkpoint": 90.0},
     "pods": {"throttled": 0.4, "cpu_seconds": False},
 }
 
@@ -120,8 +121,9 @@ def test_a_rate_is_a_percentile_or_a_multiple_of_the_peak(read, text, rate):
     assert read("known", SPAN).requested_rate(text) == pytest.approx(rate, rel=0.01)
 
 
-def test_gauges_of_rates_do_where_counters_are_missing(read):
-    check_costs(measured_graph(read("gauges").profile(), MIPS))
+@pytest.mark.parametrize("kind", ["gauges", "counters"])
+def test_gauges_of_rates_or_counters_do_alone(read, kind):
+    check_costs(measured_graph(read(kind).profile(), MIPS))
 
 
 def test_busy_time_counts_where_nothing_tells_the_cpu(read):
@@ -182,6 +184,27 @@ def test_errors_of_dividing_cpu_cancel_out_over_equal_taskmanagers(read):
         for is_spread in (False, True)
     ]
     assert errors == [1.8, 0.05]
+
+
+def test_memory_is_what_is_left_after_collections(read):
+    used = read("known").memory
+    assert used == pytest.approx((100e6, 500e6, 40e6, 64e6))
+    assert used.process(1000e6) == pytest.approx(1000e6 - (500e6 - 150e6) - (64e6 - 40e6))
+    note = (
+        "the heap of a TaskManager held up to 100 MB of 500 MB, its managed memory 40 MB of 64 MB"
+    )
+    assert note in read("known").profile().doubts
+
+
+def test_late_checkpoints_are_told(server, shop):
+    flink = shop()
+    kept = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
+    flink.answers["GET /jobs/job/checkpoints/config"] = kept | {"interval": 60_000}
+    for namespace, is_late in (("lags", True), ("known", False)):
+        address = PrometheusAddress.of(f"prometheus:{server}?namespace={namespace}")
+        history = read_history(Prometheus(address), flink.rest, "job", time_range(DAY, 0.0))
+        notes = [*history.checkpoints.notes()]
+        assert any("longer than their interval of 1 min" in note for note in notes) == is_late
 
 
 def test_too_many_samples_are_told_and_windows_are_longer(read, monkeypatch):

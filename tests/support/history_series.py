@@ -15,6 +15,8 @@ COSTS = {"v0": (0.01, 20e-6), "v1": (0.03, 150e-6), "v2": (0.02, 40e-6)}
 SPLIT = 2.5
 """Tuples that the second task sends for each that it reads."""
 BYTES = 40.0
+HEAP, MANAGED = (90e6, 500e6), (40e6, 64e6)
+"""Least content of the heap of the first TaskManager, and its size; managed memory."""
 BUSY = 1.3
 """Busy seconds per second of CPU."""
 
@@ -37,11 +39,14 @@ class WrittenJob:
     shares: tuple[float, float] = (0.5, 0.5)  # of the tuples of the splitter's subtasks
     noise: float = 0.03
     cpu_seconds: bool = True  # whether TaskManagers report their CPU
-    gauges: bool = False  # whether tasks report rates in place of counters
+    # Whether tasks report counters, and gauges of their rates.
+    counters: bool = True
+    gauges: bool = True
     lag: float = 0.0  # records that wait more per second
     begins: float = 0.0  # seconds after the first sample
     ends: float = float("inf")
     restarts: float = float("inf")  # when all counters begin again
+    checkpoint: float = 2.0  # seconds that each takes
     throttled: float | None = None  # share of periods of pods whose quota has stopped them
 
     @property
@@ -86,9 +91,26 @@ class WrittenJob:
             key = (("tm_id", f"dev_{i}"), *self.labels)
             if self.cpu_seconds:
                 found["flink_taskmanager_Status_JVM_CPU_Time", key] = self._from(1e9 * spent)
+            found |= self._memory(i, key)
             if self.throttled is not None:
                 found |= self._container(i, spent)
+        times = np.full(len(self.times), 1000.0 * self.checkpoint)
+        key = (("job_id", self.job), ("job_name", self.name), *self.labels)
+        found["flink_jobmanager_job_lastCheckpointDuration", key] = self._from(times)
+        found["flink_jobmanager_job_lastCheckpointSize", key] = self._from(0.0 * times + 5e6)
         return found
+
+    def _memory(self, number, key):
+        """Heap of a TaskManager, full of garbage in the end of every four minutes, and RocksDB."""
+        minute = np.arange(len(self.times)) % 4
+        contents = {
+            "JVM_Memory_Heap_Used": (HEAP[0] + 10e6 * number) * (1 + minute),
+            "JVM_Memory_Heap_Max": np.full(len(minute), HEAP[1]),
+            "Flink_Memory_Managed_Used": np.full(len(minute), MANAGED[0]),
+            "Flink_Memory_Managed_Total": np.full(len(minute), MANAGED[1]),
+        }
+        prefix = "flink_taskmanager_Status_"
+        return {(prefix + name, key): self._from(values) for name, values in contents.items()}
 
     def _container(self, number, spent):
         """Metrics of the container of a TaskManager, and of the pod as a whole."""
@@ -118,15 +140,15 @@ class WrittenJob:
         )
 
     def _counted(self, scope, metric, labels, per_second):
-        name = f"flink_taskmanager_job_{scope}{metric}"
-        if self.gauges:
-            gauges = {"accumulateBusyTimeMs": "busyTimeMsPerSecond"}
-            gauges["accumulateBackPressuredTimeMs"] = "backPressuredTimeMsPerSecond"
-            gauges["accumulateIdleTimeMs"] = "idleTimeMsPerSecond"
-            name = f"flink_taskmanager_job_{scope}{gauges.get(metric, f'{metric}PerSecond')}"
-            return {(name, labels): self._from(np.concatenate([per_second[:1], per_second]))}
+        prefix = f"flink_taskmanager_job_{scope}"
+        gauge = metric.removeprefix("accumulate").removesuffix("Ms")
+        gauge = (
+            f"{metric}PerSecond" if gauge == metric else f"{gauge[0].lower()}{gauge[1:]}MsPerSecond"
+        )
         counts = np.concatenate([[0.0], np.cumsum(per_second * SCRAPE)])
-        return {(name, labels): self._from(counts)}
+        rates = np.concatenate([per_second[:1], per_second])
+        found = {(prefix + metric, labels): self._from(counts)} if self.counters else {}
+        return found | ({(prefix + gauge, labels): self._from(rates)} if self.gauges else {})
 
     def _from(self, values):
         since = self.times - START

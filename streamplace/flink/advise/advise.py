@@ -379,7 +379,7 @@ def advise(
         speed = float(measured.attributes["mips"])
         offered = left_for_operators(shared, profile.java, profile.sending, speed)
         if deployment.has_equal_pods:
-            own = JobOnPods.of(rest, deployment, job.alone.devices[0].memory or 0)
+            own = JobOnPods.of(rest, deployment, _pod_memory(job, history))
     else:
         plan_settings = replace(plan_settings, headroom=0.0)
 
@@ -423,6 +423,13 @@ def advise(
         str(history or ""),
         costs_of_history(history, plan_at, plan_settings),
     )
+
+
+def _pod_memory(job: MeasuredJob, history: JobHistory | None) -> float:
+    """Bytes that a pod like the present ones needs; all that it has, if nothing else is known."""
+    present = float(job.alone.devices[0].memory or 0)
+    known = None if history is None else history.memory
+    return present if known is None else known.process(present)
 
 
 def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates:

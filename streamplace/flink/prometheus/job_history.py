@@ -41,6 +41,7 @@ from streamplace.flink.measure.sampling import (
 )
 from streamplace.flink.measure.source_lag import SourceFlow, flow_of, requested_rate, together
 from streamplace.flink.prometheus.client import TimeGrid
+from streamplace.flink.prometheus.memory import Checkpoints, MemoryUse
 from streamplace.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.message_text import listed, shown
@@ -52,6 +53,8 @@ from streamplace.settings.convert import share_of
 IDLE_MS = "accumulateIdleTimeMs"
 EMITTED, TAKEN, PENDING = "emitted", "taken", "pending"
 """Rates of tuples and records of the operator that is a source, and what waits for it."""
+ATTEMPTS = "attempts"
+"""Number of series of a subtask; more than one in a window in which it was started again."""
 FITTED_WINDOWS = 200
 """Most windows that costs are fitted to; they are means of adjacent ones."""
 SPREAD = BY_REPORTER._replace(words="CPU of whole TaskManagers, which all run the same operators")
@@ -89,6 +92,8 @@ class JobHistory:
     devices: DeviceTable
     buffer_timeout: float | None
     notes: Sequence[str] = ()
+    memory: MemoryUse | None = None  # None if it is not told, as below
+    checkpoints: Checkpoints | None = None
 
     @cached_property
     def sources(self) -> list[FlinkTask]:
@@ -115,16 +120,16 @@ class JobHistory:
 
     @cached_property
     def _parallelism(self) -> dict[str, Floats]:
-        """Task → number of its subtasks in each window, [T]; 0 unless all of them have metrics.
+        """Task → number of its subtasks in each window, [T]; 0 unless all have metrics.
 
-        A window in which a subtask was on two TaskManagers has a restart in it.
+        It is 0 also if one was started again: what both attempts did in the window is not known.
         """
         found = {}
         for task, rows in self._of_task.items():
             here = np.isfinite(self.tuples[rows])
             number = np.array([self.rows[i].number for i in rows]).reshape(-1, 1)
             highest = np.where(here, number + 1, 0).max(axis=0, initial=0)
-            is_whole = here.sum(axis=0) == highest
+            is_whole = np.nansum(self.metrics[ATTEMPTS][rows], axis=0) == highest
             found[task] = np.where(is_whole, highest, 0).astype(np.float64)
         return found
 
@@ -179,8 +184,10 @@ class JobHistory:
         answer = {}
         for task in self.sources:
             rate = emitted.get(task.id, np.zeros(self.grid.number))
-            each = np.nan_to_num(rate / taken.get(task.id, rate), nan=1.0, posinf=1.0)
-            grown = np.where(each > 0, each, 1.0) * growth.get(task.id, 0.0)
+            records = np.nan_to_num(taken.get(task.id, rate))
+            each = np.ones(len(rate))  # tuples of a record
+            np.divide(rate, records, out=each, where=(records > 0) & (rate > 0))
+            grown = each * growth.get(task.id, 0.0)
             answer[task.name] = np.where(self.complete, np.maximum(rate + grown, 0.0), np.nan)
         return answer
 
@@ -409,6 +416,8 @@ class JobHistory:
     def _doubts(self, throttled: Mapping[str, float]) -> Iterator[Remedy]:
         """Sentences on gaps, and on TaskManagers that had too little CPU."""
         yield from map(Remedy, self.notes)
+        for facts in (self.memory, self.checkpoints):
+            yield from map(Remedy, () if facts is None else facts.notes())
         missing = 1 - float(self.complete.mean())
         if missing > MIN_GAP:
             edges = np.flatnonzero(np.diff(self.complete, prepend=True, append=True))

@@ -7,7 +7,7 @@ preferred to the gauges of rates, which are means of a minute.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -18,6 +18,8 @@ from streamplace.flink.measure.sampling import (
     COUNTS,
     MAX_OPERATOR_NAME,
 )
+from streamplace.flink.move.running_settings import PERIODIC_LIMIT_MS
+from streamplace.flink.move.savepoints import checkpoint_settings
 from streamplace.flink.prometheus.client import (
     Prometheus,
     PrometheusError,
@@ -26,6 +28,7 @@ from streamplace.flink.prometheus.client import (
     equal,
 )
 from streamplace.flink.prometheus.job_history import (
+    ATTEMPTS,
     EMITTED,
     IDLE_MS,
     PENDING,
@@ -34,6 +37,7 @@ from streamplace.flink.prometheus.job_history import (
     JobHistory,
     SubtaskRow,
 )
+from streamplace.flink.prometheus.memory import Checkpoints, MemoryUse
 from streamplace.flink.rest.client import NoAnswer, Rest, job_path
 from streamplace.flink.rest.plan import FlinkTask, read_plan, sources_of
 from streamplace.flink.rest.settings import buffer_timeout, shown_settings
@@ -41,7 +45,8 @@ from streamplace.model.arrays import Floats
 from streamplace.model.message_text import listed, quoted, shown
 
 TASK, OPERATOR = "flink_taskmanager_job_task_", "flink_taskmanager_job_task_operator_"
-CPU_TIME = "flink_taskmanager_Status_JVM_CPU_Time"
+MANAGER, CHECKPOINT = "flink_taskmanager_Status_", "flink_jobmanager_job_lastCheckpoint"
+CPU_TIME = f"{MANAGER}JVM_CPU_Time"
 CONTAINERS, POD = 'container!="",container!="POD"', 'pod!=""'
 RATES = {name: f"{name}PerSecond" for name in COUNTS} | {
     BUSY_MS: "busyTimeMsPerSecond",
@@ -49,8 +54,9 @@ RATES = {name: f"{name}PerSecond" for name in COUNTS} | {
     IDLE_MS: "idleTimeMsPerSecond",
 }
 """Counters of tasks → gauges of their rates."""
-INPUT = f'__name__=~"{TASK}numRecordsIn(PerSecond)?"'
-"""Matcher of a metric that all tasks have."""
+RECORDS_IN = (f"{TASK}numRecordsIn", f"{TASK}numRecordsInPerSecond")
+INPUT = f'__name__=~"{"|".join(RECORDS_IN)}"'
+"""Metrics of which all tasks have one, and their matcher."""
 BY = "sum by (task_id, task_name, subtask_index, tm_id)"
 PODS_OF_QUERY = 40
 """Most pods that a query names; an address has some thousand characters at most."""
@@ -84,6 +90,10 @@ def named(label: str, *names: str) -> str:
 def pod_of(labels: Mapping[str, str]) -> tuple[str, str]:
     """Namespace and name of the pod of a series."""
     return labels.get("namespace", ""), labels.get("pod", "")
+
+
+def _largest(values: Floats) -> float:
+    return float(np.nanmax(values))
 
 
 class _Presence(NamedTuple):
@@ -126,6 +136,8 @@ def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) 
         reader.devices(names),
         buffer_timeout(shown_settings(rest) or {}),
         (*note, *prometheus.warnings),
+        reader.memory(),
+        reader.checkpoints(_interval(rest, job)),
     )
     if not history.complete.any():
         raise PrometheusError(
@@ -145,11 +157,13 @@ def _presence(prometheus: Prometheus, name: str, own: str, span: TimeRange) -> _
     if not by_job:
         known = prometheus.label_values("job_name", prometheus.address.selector("", INPUT))
         others = [*map(shown, known)]
-        there = f"it has those of {listed(others)}" if others else "it has none of any job of Flink"
+        elsewhere = (
+            f"it has those of {listed(others)}" if others else "it has none of any job of Flink"
+        )
         if {name, filtered(name)} & {*known}:
-            there = "it has some of another time, so change --since"
+            elsewhere = "it has some of another time, so change --since"
         raise PrometheusError(
-            f"Prometheus has no metrics of job {quoted(name)} from {span}; {there}"
+            f"Prometheus has no metrics of job {quoted(name)} from {span}; {elsewhere}"
         )
     present = {job: np.isfinite(counts) for job, counts in by_job.items()}
     for number, (job, here) in enumerate(present.items()):
@@ -161,10 +175,20 @@ def _presence(prometheus: Prometheus, name: str, own: str, span: TimeRange) -> _
                     f"{shown(other)}; choose by a label, as in "
                     f"prometheus:{prometheus.address.url}?job_id={shown(job)}"
                 )
-    density = f"max(count_over_time({selector}[5m]))"
+    every = [prometheus.address.selector(metric, own) for metric in RECORDS_IN]
+    density = " or ".join(f"max(count_over_time({one}[5m]))" for one in every)
     counts = prometheus.series(density, grid, lambda _: "").get("", np.ones(1))
     total = np.nansum(np.stack([*by_job.values()]), axis=0)
     return _Presence(float(total.mean()), 300.0 / max(1.0, float(np.nanmax(counts))))
+
+
+def _interval(rest: Rest, job: str) -> float | None:
+    """Seconds between two checkpoints of a job; None if there is no such time."""
+    settings = checkpoint_settings(rest, job)
+    interval = PERIODIC_LIMIT_MS
+    if settings is not None:
+        interval = settings.get("interval", interval)
+    return None if interval >= PERIODIC_LIMIT_MS else interval / 1000
 
 
 def _grid(span: TimeRange, presence: _Presence) -> tuple[TimeGrid, list[str]]:
@@ -220,6 +244,9 @@ class _Reader(NamedTuple):
         ):
             found[key] = rates(metric, f"{metric}PerSecond", first)
         waits = f"{self._selector(f'{OPERATOR}pendingRecords', first)}[{self._window}]"
+        inputs = (f"count_over_time({self._selector(m)}[{self._window}])" for m in RECORDS_IN)
+        by = BY.replace("sum", "count")
+        found[ATTEMPTS] = self._series(f"{by} ({' or '.join(inputs)})", row_of)
         found[PENDING] = self._series(f"{BY} (last_over_time({waits}))", row_of)
         rows = sorted({row for series in found.values() for row in series})
         unknown = np.full(self.grid.number, np.nan)
@@ -251,6 +278,35 @@ class _Reader(NamedTuple):
             self._series(f"sum by (tm_id) ({busy}) / 1e3 {is_its}", manager),
             throttled,
         )
+
+    def memory(self) -> MemoryUse | None:
+        """Largest use of memory by a TaskManager; None if the heap is not told."""
+        is_its = f"and on (tm_id) group by (tm_id) ({self._selector('', INPUT)})"
+
+        def largest(metric: str, function: str) -> float:
+            selector = self.prometheus.address.selector(f"{MANAGER}{metric}", without="job_")
+            query = f"max ({function}_over_time({selector}[{self._window}]) {is_its})"
+            return max((_largest(values) for values in self._alone(query)), default=math.nan)
+
+        heap, managed = "JVM_Memory_Heap_", "Flink_Memory_Managed_"
+        sizes = largest(f"{heap}Used", "min"), largest(f"{heap}Max", "max")
+        more = largest(f"{managed}Used", "max"), largest(f"{managed}Total", "max")
+        if not all(map(math.isfinite, sizes)):
+            return None
+        return MemoryUse(*sizes, *(more if all(map(math.isfinite, more)) else ()))
+
+    def checkpoints(self, interval: float | None) -> Checkpoints | None:
+        """Longest and largest checkpoint; None if there is none."""
+        found = []
+        for metric in ("Duration", "Size"):
+            selector = self._selector(f"{CHECKPOINT}{metric}")
+            query = f"max (max_over_time({selector}[{self._window}]))"
+            found.append(max((_largest(values) for values in self._alone(query)), default=-1.0))
+        # Flink reports -1 before the first one
+        return Checkpoints(found[0] / 1e3, found[1], interval) if min(found) >= 0 else None
+
+    def _alone(self, query: str) -> Iterable[Floats]:
+        return self._series(query, lambda _: "").values()
 
     def _containers(
         self, manager: Callable[[Mapping[str, str]], str | None]
