@@ -116,14 +116,14 @@ class HistorySettings(JobSettings):
 
     history: str | None = option(
         "--from URL",
-        "History of the job in place of a measurement, as in "
-        "prometheus:http://HOST:9090?namespace=shop; the query has labels of its series.",
+        "Read the job's history instead of watching it, as in "
+        "prometheus:http://HOST:9090?namespace=shop.",
         WHERE,
         key="from",
     )
     since: str = option(
         "--since TIME",
-        "Time of --from, which ends now, or two moments, as in 2026-03-01T07:00..2026-03-02.",
+        "Length of --from until now, or 2026-03-01T07:00..2026-03-02.",
         HOW_LONG,
         default="7d",
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_flink import OFFERS, SETTINGS, FakeFlink, failure, said
+from fake_flink import OFFERS, SETTINGS, FakeFlink, bare_manager, failure, said
 from history_series import COSTS, DAYS, HOUR, SPAN, SPLIT, WrittenJob, hourly_rates, merged
 from prometheus_server import open_metrics, prometheus, require_prometheus
 
@@ -16,6 +16,7 @@ from streamplace.flink.prometheus import client, reading
 from streamplace.flink.prometheus.client import Prometheus, PrometheusAddress, time_range
 from streamplace.flink.prometheus.reading import read_history
 from streamplace.model.graph import CPU_ERROR
+from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.traces import parse_trace
 
 MIPS = 1000.0
@@ -194,6 +195,28 @@ def test_memory_is_what_is_left_after_collections(read):
         "the heap of a TaskManager held up to 100 MB of 500 MB, its managed memory 40 MB of 64 MB"
     )
     assert note in read("known").profile().doubts
+
+
+@pytest.mark.parametrize("size", [300e6, 600e6])
+def test_a_pod_has_room_for_the_peak_of_its_memory(server, shop, size):
+    """Each of the present ones has 950 MB, of which it needs 576 MB for all of its slots."""
+    flink = shop(
+        settings={
+            "execution.target": "kubernetes-application",
+            "kubernetes.cluster-id": "count",
+            "parallelism.default": "2",
+            "taskmanager.numberOfTaskSlots": "1",
+        }
+    )
+    memory = {"memoryConfiguration": {"totalProcessMemory": 950_000_000}}
+    managers = [bare_manager(device) | memory for device in flink.devices]
+    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    address = PrometheusAddress.of(f"prometheus:{server}?namespace=known")
+    history = read_history(Prometheus(address), flink.rest, "job", time_range(DAY, 0.0))
+    offers = Catalogue.of([Offer("pod", 0.5, cores=2, memory=size), Offer("large", 2.0, cores=2)])
+    advice = FlinkEngine(flink.rest).advise("job", "1x", offers, SETTINGS, history=history)
+    assert advice.plan.machines == {"pod" if size > 576e6 else "large": 1}
+    assert "which all run the same operators" in advice.cpu
 
 
 def test_late_checkpoints_are_told(server, shop):
