@@ -20,6 +20,7 @@ from streamplace.model.defaults import (
     START_SECONDS,
     TRIES,
 )
+from streamplace.model.message_text import quoted
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
     ClusterFile,
@@ -138,10 +139,17 @@ class HistorySettings(JobSettings):
 
     def _source(self) -> "tuple[PrometheusAddress, TimeRange] | None":
         from streamplace.flink.prometheus.client import PrometheusAddress, time_range
+        from streamplace.planning.result import HOUR
+        from streamplace.planning.traces import LONGEST
 
         if self.history is None:
             return None
-        return PrometheusAddress.of(self.history), time_range(self.since, time())
+        span = time_range(self.since, time())
+        if span.end - span.start > HOUR * LONGEST:
+            raise SettingError(
+                f"--since is {quoted(self.since)}; it may be {LONGEST} hours at most"
+            )
+        return PrometheusAddress.of(self.history), span
 
     def read_history(self, rest: "Rest", job: str) -> "JobHistory | None":
         """History of the job; None if it is to be measured now."""
@@ -403,8 +411,11 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
         self.need("offers", "headroom")
         if self.history is None:
             self.check_given("rate")
-        if self.history is None or not (self.rate or "%").endswith("%"):
             requested_rate(self.rate or "")
+        elif self.rate is not None:
+            from streamplace.flink.prometheus.job_history import percentile
+
+            percentile(self.rate)
 
     def of_plan(self) -> "PlannerSettings":
         """How machines are planned."""

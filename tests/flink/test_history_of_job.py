@@ -289,11 +289,18 @@ def refused(flink, run, *words):
         ("?namespace=none", DAY, {}, "it has none of any job of Flink"),
         ("", "yesterday", {}, "yesterday"),
         ("", "2026-01-02..2026-01-01", {}, "ends before it begins"),
+        ("", "100d", {}, "it may be 2000 hours at most"),
     ],
 )
 def test_what_is_not_there_is_told_in_one_line(server, shop, run, query, since, facts, told):
     flink = shop(**facts)
     assert told in refused(flink, run, "--from", f"prometheus:{server}{query}", "--since", since)
+
+
+@pytest.mark.parametrize("rate", ["200%", "0%", "x%", "fast"])
+def test_a_rate_that_is_none_is_refused_before_anything_is_read(refusal, rate):
+    words = ("flink", "advise", "--from", "prometheus:http://127.0.0.1:9", "--rate", rate)
+    assert rate in refusal(*words)
 
 
 def test_a_regular_expression_chooses_among_labels(server, shop):

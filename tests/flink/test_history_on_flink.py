@@ -17,7 +17,7 @@ from streamplace.planning.offers import Catalogue, Offer
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 MIPS, SECONDS = 1000.0, 40.0
-RATES = (40, 80, 160)
+RATES = (25, 50, 100)
 
 
 def job_of(rate):
@@ -76,8 +76,8 @@ def test_history_costs_what_a_profile_says(observed, graph_jar):
     costs = [ipt_of(graph) for graph in (remembered, profiled)]
     totals = [own["src"] + own["much"] + 0.5 * own["less"] for own in costs]
     assert totals[0] == pytest.approx(totals[1], rel=0.15)
-    # what divides it is busy time, which is waiting, too, where the machine has other work
-    assert costs[0] == pytest.approx(costs[1], rel=0.5, abs=0.1 * totals[1])
+    # busy time divides it, and that is waiting, too, where the machine has other work
+    assert costs[0]["much"] == pytest.approx(costs[1]["much"], rel=0.25)
     offers = Catalogue.of([Offer("small", 0.1, cores=1)])
     advice = FlinkEngine(rest).advise(job, "1x", offers, history=history)
     assert advice.rate == pytest.approx(history.peak)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.display.report import duration, percent
+from streamplace.errors import SettingError
 from streamplace.flink.constants import MIN_CAUSE
 from streamplace.flink.cpu.charging import BUSY_SHARE, OF_PROCESS, UNKNOWN, RunningSubtask, TaskCpu
 from streamplace.flink.measure.cost_fit import SAME_RATE, Observation
@@ -44,7 +45,7 @@ from streamplace.flink.prometheus.client import TimeGrid
 from streamplace.flink.prometheus.memory import Checkpoints, MemoryUse
 from streamplace.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.message_text import listed, shown
+from streamplace.model.message_text import listed, quoted, shown
 from streamplace.model.units import digits
 from streamplace.planning.result import moment
 from streamplace.planning.traces import TIME, TOTAL, RateTrace
@@ -76,6 +77,20 @@ class DeviceTable(NamedTuple):
     cores: Mapping[str, Floats]  # CPU of its process
     busy: Mapping[str, Floats]  # busy seconds per second of the subtasks of all jobs
     throttled: Mapping[str, Floats]  # share of periods in which its quota has stopped it
+
+
+def percentile(text: str) -> float | None:
+    """Share of the time of a percentile; None for another rate, which is only checked.
+
+    >>> percentile("95%"), percentile("2x")
+    (0.95, None)
+    """
+    if not text.strip().endswith("%"):
+        requested_rate(text)
+        return None
+    if not 0 < (share := share_of(text)) <= 1:
+        raise SettingError(f"--rate is {quoted(text)}; a percentile is above 0 % and at most 100 %")
+    return share
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +127,13 @@ class JobHistory:
     @cached_property
     def tuples(self) -> Floats:
         """Tuples/s that each subtask reads, or generates if it is one of a source, [S, T]."""
-        emitted, sent = self.metrics[EMITTED], self.metrics["numRecordsOut"]
-        made = np.where(np.isnan(emitted), sent, emitted)
-        sources = {task.id for task in self.sources}
-        is_source = np.array([row.task in sources for row in self.rows])
-        return np.where(is_source[:, None], made, self.metrics["numRecordsIn"])
+        answer = self.metrics["numRecordsIn"].copy()
+        for task in self.sources:
+            rows = self._of_task.get(task.id, [])
+            emitted = self.metrics[EMITTED][rows]  # also to operators that are fused to it
+            is_known = np.isfinite(emitted).any()
+            answer[rows] = emitted if is_known else self.metrics["numRecordsOut"][rows]
+        return answer
 
     @cached_property
     def _parallelism(self) -> dict[str, Floats]:
@@ -216,11 +233,8 @@ class JobHistory:
 
     def requested_rate(self, text: str) -> float:
         """Tuples/s of a text: a percentile of the range, a multiple of its peak, or a rate."""
-        return (
-            self.level(share_of(text))
-            if text.strip().endswith("%")
-            else requested_rate(text, SourceFlow(self.peak))
-        )
+        share = percentile(text)
+        return requested_rate(text, SourceFlow(self.peak)) if share is None else self.level(share)
 
     def trace(self) -> RateTrace:
         """Rates of the sources by window; of all together if one of them never sent anything."""
@@ -351,6 +365,7 @@ class JobHistory:
         sums = {name: float(np.nansum(values)) / len(at) for name, values in known.items()}
         taken, pending, sent = source_metrics(task.operators[0])
         waits = sums.pop(PENDING, None)
+        sums.pop(ATTEMPTS, None)
         rates = {{EMITTED: sent, TAKEN: taken}.get(name, name): rate for name, rate in sums.items()}
         if BACK_PRESSURED_MS in known:
             blocked = np.nan_to_num(known[BACK_PRESSURED_MS]).sum(axis=1) / len(at)

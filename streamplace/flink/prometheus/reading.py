@@ -54,6 +54,8 @@ RATES = {name: f"{name}PerSecond" for name in COUNTS} | {
     IDLE_MS: "idleTimeMsPerSecond",
 }
 """Counters of tasks → gauges of their rates."""
+SERIES = len(RATES) + 4
+"""Number of series of a subtask."""
 RECORDS_IN = (f"{TASK}numRecordsIn", f"{TASK}numRecordsInPerSecond")
 INPUT = f'__name__=~"{"|".join(RECORDS_IN)}"'
 """Metrics of which all tasks have one, and their matcher."""
@@ -141,8 +143,8 @@ def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) 
     )
     if not history.complete.any():
         raise PrometheusError(
-            f"Prometheus has job {quoted(name)} from {span}, but at no time the metrics of all "
-            f"subtasks of {listed(history.incomplete_tasks)}"
+            f"Prometheus has job {quoted(name)} from {span}, but at no time one series of every "
+            f"subtask of {listed(history.incomplete_tasks)}; if it has two, choose by a label"
         )
     return history
 
@@ -196,7 +198,7 @@ def _grid(span: TimeRange, presence: _Presence) -> tuple[TimeGrid, list[str]]:
     seconds = span.end - span.start
     least = max(SAMPLES_OF_WINDOW * presence.interval, seconds / MAX_WINDOWS)
     step = next((step for step in STEPS if step >= least - 1e-6), STEPS[-1])
-    number = presence.subtasks * len(RATES) * seconds
+    number = presence.subtasks * SERIES * seconds
     if number / step <= MAX_SAMPLES:
         return TimeGrid.of(span, step), []
     longer = next((step for step in STEPS if number / step <= MAX_SAMPLES), STEPS[-1])
