@@ -31,8 +31,7 @@ from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
 from streamplace.drawing.figures import GREY, new_figure, save
 from streamplace.flink.cpu.limits import CpuShare
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.session import Flink, find_flink
-from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.local.session import Flink, LocalCluster, find_flink
 from streamplace.flink.measure.cluster import FRAMING, slowness
 from streamplace.flink.measure.sampling import sample
 from streamplace.flink.measure.streams import (

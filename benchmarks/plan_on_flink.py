@@ -63,8 +63,7 @@ from studies import append_row, read_rows
 from streamplace.errors import ProblemError
 from streamplace.flink.advise.fixed_parallelism import planned_twice
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.session import Flink, find_flink
-from streamplace.flink.local.session import LocalCluster
+from streamplace.flink.local.session import Flink, LocalCluster, find_flink
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import JobProfile, profile
 from streamplace.flink.measure.sampling import sample

@@ -29,8 +29,7 @@ from pods import PodCluster
 from studies import read_rows
 
 from streamplace.control.policies.autoscaler import CATCH_UP, RESTART, TARGET
-from streamplace.flink.measure.profile import JobProfile
-from streamplace.flink.measure.profile import steady_profile
+from streamplace.flink.measure.profile import JobProfile, steady_profile
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
 BASE = {"word-count": 8_000, "click-analytics": 7_000, "riot-stats": 500, "yahoo-streaming": 13_000}

@@ -35,6 +35,7 @@ from streamplace.model.units import mips as parsed_mips
 
 if TYPE_CHECKING:
     from streamplace.flink.advise.advise import Advice
+    from streamplace.flink.prometheus.job_history import JobHistory
     from streamplace.planning.offers import Catalogue
     from streamplace.planning.problem import PlannerSettings
 
@@ -162,6 +163,7 @@ class FlinkEngine:
         seconds: float = 10.0,
         program: Program | None = None,
         folder: Path | None = None,
+        history: "JobHistory | None" = None,
     ) -> "Advice":
         """Plan the cheapest machines for a rate from measurements of a running job; change nothing.
 
@@ -180,11 +182,16 @@ class FlinkEngine:
             Program of the job, whose parallelism the plan then keeps.
         folder
             Folder that the plan will be written to, for the commands that change the job.
+        history
+            History of the job, which takes the place of a measurement. The rate may then be a
+            percentile of it, such as ``"95%"``, and multiples are of its peak.
         """
         from streamplace.flink.advise.advise import FOLDER, MeasuredJob, advise
         from streamplace.io.ledger import errors_for
         from streamplace.planning.problem import PlannerSettings
 
+        if history is not None:
+            rate = history.requested_rate(str(rate))
         requested_rate(rate)  # a wrong one is refused before minutes have passed
         bandwidth_bps(self.bandwidth or 0.0)
         parsed_mips(self.mips)
@@ -195,13 +202,25 @@ class FlinkEngine:
                 f"{deployment.without_jars}, and the program of the job cannot be planned there; "
                 "leave out JAR and its options, and compare the parallelism of the plan with it"
             )
-        profile, graph = self._profiled(job, seconds)
+        if history is None:
+            profile, graph = self._profiled(job, seconds)
+        else:
+            profile = history.profile(is_spread=deployment.has_equal_pods)
+            graph = measured_graph(profile, parsed_mips(self.mips))
         cluster = self._machines_of(profile, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
         measured = MeasuredJob(job, profile, graph, cluster, alone)
         settings = replace(settings or PlannerSettings(FLINK_HEADROOM), errors=errors_for(graph))
         return advise(
-            self.rest, measured, deployment, rate, machines, settings, program, folder or FOLDER
+            self.rest,
+            measured,
+            deployment,
+            rate,
+            machines,
+            settings,
+            program,
+            folder or FOLDER,
+            history,
         )
 
     def apply(

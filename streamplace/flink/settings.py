@@ -5,6 +5,7 @@ from dataclasses import replace
 from inspect import get_annotations
 from math import inf
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Interval
@@ -19,6 +20,7 @@ from streamplace.model.defaults import (
     START_SECONDS,
     TRIES,
 )
+from streamplace.model.message_text import quoted
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
     ClusterFile,
@@ -33,12 +35,13 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, file_key, names_in, option
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
-from streamplace.settings.shared import SEED
 
 if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
     from streamplace.flink.move.settling import MoveSettings
     from streamplace.flink.program.program import Program
+    from streamplace.flink.prometheus.client import PrometheusAddress, TimeRange
+    from streamplace.flink.prometheus.job_history import JobHistory
     from streamplace.flink.rest.client import Rest
     from streamplace.flink.watch.deciding import Guards, RateJudge
     from streamplace.planning.problem import PlannerSettings
@@ -106,6 +109,58 @@ class JobSettings(FlinkSettings):
     """A job of the cluster."""
 
     job: str | None = option("--job ID", "Id of the job, where several run.")
+
+
+class HistorySettings(JobSettings):
+    """Where the history of a job is, if it is not to be watched now."""
+
+    history: str | None = option(
+        "--from URL",
+        "Read the job's history instead of watching it, as in "
+        "prometheus:http://HOST:9090?namespace=shop.",
+        WHERE,
+        key="from",
+    )
+    since: str = option(
+        "--since TIME",
+        "Length of --from until now, or 2026-03-01T07:00..2026-03-02.",
+        HOW_LONG,
+        default="7d",
+    )
+
+    def check(self) -> None:
+        """Refuse what is no history."""
+        super().check()
+        self.need("history", "since")
+        for name in ("seconds", "patience"):
+            self.exclude("history", name)
+        self._source()
+
+    def _source(self) -> "tuple[PrometheusAddress, TimeRange] | None":
+        from streamplace.flink.prometheus.client import PrometheusAddress, time_range
+        from streamplace.planning.result import HOUR
+        from streamplace.planning.traces import LONGEST
+
+        if self.history is None:
+            return None
+        span = time_range(self.since, time())
+        if span.end - span.start > HOUR * LONGEST:
+            raise SettingError(
+                f"--since is {quoted(self.since)}; it may be {LONGEST} hours at most"
+            )
+        return PrometheusAddress.of(self.history), span
+
+    def read_history(self, rest: "Rest", job: str) -> "JobHistory | None":
+        """History of the job; None if it is to be measured now."""
+        from streamplace.flink.prometheus.client import Prometheus
+        from streamplace.flink.prometheus.reading import read_history
+        from streamplace.flink.rest.client import Access
+
+        if (source := self._source()) is None:
+            return None
+        address, span = source
+        access = Access(self.cacert, self.cert, self.key)
+        return read_history(Prometheus(address, access), rest, job, span)
 
 
 class PlacementSettings(VerbSettings):
@@ -328,13 +383,14 @@ class FlinkWatchSettings(JobMoveSettings, JobSettings):
         return RateJudge(POLICIES[self.policy], self.every, terms)
 
 
-class FlinkAdviseSettings(ProgramSettings, MachineSettings, JobSettings):
+class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
     """How a job is measured, and which machines are planned for it."""
 
     rate: QuantityText | None = option(
         "--rate QUANTITY",
         "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of what "
-        "they are offered now, such as 2x.",
+        "they are offered now, such as 2x; with --from a multiple of the peak, or a percentile, "
+        "such as 95%.  [default with --from: the peak]",
     )
     offers: OffersFile | None = OFFERS
     cluster: ClusterFile = OWN_MACHINES
@@ -342,7 +398,6 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, JobSettings):
     budget: SearchBudget = option(
         "--budget TIME", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG
     )
-    seed: Whole = SEED
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
     patience: Patience = PATIENCE
 
@@ -353,14 +408,19 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, JobSettings):
         super().check()
         self.exclude("offers", "cluster")
         self.need("offers", "headroom")
-        self.check_given("rate")
-        requested_rate(self.rate or "")
+        if self.history is None:
+            self.check_given("rate")
+            requested_rate(self.rate or "")
+        elif self.rate is not None:
+            from streamplace.flink.prometheus.job_history import percentile
+
+            percentile(self.rate)
 
     def of_plan(self) -> "PlannerSettings":
         """How machines are planned."""
         from streamplace.planning.problem import PLAN_BUDGET, PlannerSettings
 
-        return PlannerSettings(self.headroom, seed=self.seed, budget=self.budget or PLAN_BUDGET)
+        return PlannerSettings(self.headroom, budget=self.budget or PLAN_BUDGET)
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures the job."""
@@ -417,7 +477,7 @@ class FlinkClusterSettings(MachineSettings, JobSettings):
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
 
 
-class FlinkProfileSettings(JobSettings):
+class FlinkProfileSettings(HistorySettings):
     """How a job is measured."""
 
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)

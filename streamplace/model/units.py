@@ -40,7 +40,7 @@ _BYTES = {f"{p}{unit}": f * size for p, f in _PREFIXES.items() for unit, size in
 _BIT_RATES = {f"{p}bps": f for p, f in _DECIMAL.items()} | {
     f"{p}{unit}/s": 8 * f * size for p, f in _PREFIXES.items() for unit, size in _UNITS_OF_SIZE
 }
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _SECONDS |= {"µs": 1e-6, "\u03bcs": 1e-6}  # with the micro sign, and with the Greek letter
 _SPEEDS = {"MIPS": 1.0, "GIPS": 1e3, "kIPS": 1e-3, "IPS": 1e-6}
 _RATES = {f"{p}/s": f for p, f in _DECIMAL.items()} | {

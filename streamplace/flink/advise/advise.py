@@ -33,6 +33,11 @@ from streamplace.flink.advise.fixed_parallelism import (
     tasks_fixed_by,
     with_loose_streams,
 )
+from streamplace.flink.advise.history_costs import (
+    RateCost,
+    costs_of_history,
+    costs_sheet,
+)
 from streamplace.flink.cpu.charging import UNKNOWN
 from streamplace.flink.decide.candidates import in_one_group
 from streamplace.flink.decide.rates import JobRates
@@ -54,6 +59,7 @@ from streamplace.flink.measure.streams import SendingCost
 from streamplace.flink.move.interruption import Interruption, expected_interruptions
 from streamplace.flink.operator.resource import FlinkResource
 from streamplace.flink.program.program import Program
+from streamplace.flink.prometheus.job_history import JobHistory
 from streamplace.flink.rest.client import FlinkError, Rest
 from streamplace.flink.rest.plan import FlinkTask
 from streamplace.flink.rest.settings import USUAL
@@ -136,6 +142,8 @@ class Advice(Displayed):
     notes: tuple[str, ...]
     folder: Path  # folder in which the commands expect the files of the plan
     patch: PodPatch | None = None  # of the FlinkDeployment, if it should change
+    history: str = ""  # what was measured, if it was the history of the job
+    costs: tuple[RateCost, ...] = ()  # of machines for the rates in that history
 
     def write(self, output: str | PathLike[str]) -> str:
         """Write the plan into a folder, with the patch, or the report alone (.html), as it does.
@@ -172,11 +180,13 @@ class Advice(Displayed):
     def summary(self) -> Report:
         """Report without commands, which a terminal must not break into lines."""
         parts: list[Part] = [
+            *([f"{self.history}."] if self.history else []),
             *_sources(self.flow),
             f"CPU per operator: {self.cpu}.",
             *_today(self),
             Detail(_machines(self.current)),
             *_plan(self.plan),
+            *([costs_sheet(self.costs)] if self.costs else []),
             *(Detail(f"note: {note}") for note in self.notes),
             *_change(self),
         ]
@@ -204,6 +214,8 @@ class Advice(Displayed):
                 for source in self.flow.sources.values()
             ],
             "cpu": self.cpu,
+            "history": self.history or None,
+            "costs": [cost._asdict() for cost in self.costs],
             "current": {
                 "cost": self.current.cost,
                 "machines": self.current.counts,
@@ -333,8 +345,12 @@ def advise(
     settings: PlannerSettings,
     program: Program | None,
     folder: Path,
+    history: JobHistory | None = None,
 ) -> Advice:
-    """Plan the cheapest machines for a rate of a measured job."""
+    """Plan the cheapest machines for a rate of a measured job.
+
+    With a history, also those for the rates that the job had.
+    """
     profile, measured, cluster, flow = job.profile, job.graph, job.cluster, job.profile.flow
     if unknown := [t.name for t in profile.tasks if profile.cpu[t.id].source == UNKNOWN]:
         raise FlinkError(
@@ -356,19 +372,24 @@ def advise(
                 "those of a cluster file; give offers"
             )
         machines = machines or pods_as_now(job.alone)
-    current, pods = current_machines(job.alone, machines, profile), None
-    if isinstance(machines, Catalogue):
-        shared = replace(machines, slot_sharing=True)
+    current, own = current_machines(job.alone, machines, profile), None
+    offered: Catalogue | Cluster = machines or cluster.cluster()
+    if isinstance(offered, Catalogue):
+        shared = replace(offered, slot_sharing=True)
         speed = float(measured.attributes["mips"])
-        offers = left_for_operators(shared, profile.java, profile.sending, speed)
+        offered = left_for_operators(shared, profile.java, profile.sending, speed)
         if deployment.has_equal_pods:
-            own = JobOnPods.of(rest, deployment, job.alone.devices[0].memory or 0)
-            pods, plan = planned_pods(graph, offers, plan_settings, own, profile.shares)
-        else:
-            plan = _planned(graph, offers, plan_settings)
+            own = JobOnPods.of(rest, deployment, _pod_memory(job, history))
     else:
         plan_settings = replace(plan_settings, headroom=0.0)
-        plan = _planned(graph, cluster.cluster() if machines is None else machines, plan_settings)
+
+    def plan_at(rate: float, limits: PlannerSettings) -> tuple[EqualPods | None, PlanResult]:
+        at_rate = graph.at_rate(rate)
+        if own is not None and isinstance(offered, Catalogue):
+            return planned_pods(at_rate, offered, limits, own, profile.shares)
+        return None, _planned(at_rate, offered, limits)
+
+    pods, plan = plan_at(target_rate, plan_settings)
     carried = _carried(rates, plan, profile)
     is_enough = (
         max(carried.low, min(flow.rate, carried.value)) >= target_rate
@@ -399,7 +420,16 @@ def advise(
         (*_notes(job, deployment, machines, plan), *doubts, note),
         folder,
         None if is_enough else patch,
+        str(history or ""),
+        costs_of_history(history, plan_at, plan_settings),
     )
+
+
+def _pod_memory(job: MeasuredJob, history: JobHistory | None) -> float:
+    """Bytes that a pod like the present ones needs; all that it has, if nothing else is known."""
+    present = float(job.alone.devices[0].memory or 0)
+    known = None if history is None else history.memory
+    return present if known is None else known.process(present)
 
 
 def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates:

@@ -44,12 +44,17 @@ from streamplace.settings.convert import ClusterFile, Count
 from streamplace.settings.option import WHERE, option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamplace.flink.measure.profile import JobProfile
     from streamplace.model import StreamGraph
 
 
+RATES = "rates.csv"
+"""File of the rates of a history."""
 DEPLOYED = "deployment"
 """Attribute of a measured graph that says how the job is deployed."""
+WATCHING, PEAK = "watching the job until it is steady, then planning", "1x"
 CONFIG_HEAD = "# streamplace flink config: append this to conf/config.yaml of its TaskManager\n"
 
 
@@ -233,7 +238,8 @@ def config_(settings: ConfigSettings, output: Path) -> None:
 )
 @common(
     "File to write: the graph (.json), or a report (.html). Of a resource of Flink's operator also "
-    "a folder, for graph.json, and reporter.json and patch.json, which add the reporter.",
+    "a folder, for graph.json, and reporter.json and patch.json, which add the reporter; with "
+    "--from a folder for graph.json and rates.csv, which 'plan --trace' reads.",
     folder=None,
 )
 def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool) -> None:
@@ -244,6 +250,9 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     command prints what it could not measure, and compares the model's prediction for the current
     placement with the measured rate. For each operator that limits the job it says on which
     TaskManagers and why, with the number that shows it, and what would help.
+
+    With --from, the metrics of days in Prometheus take the place of watching: costs are fitted to
+    all rates that the job had, and the graph has the highest ones.
     """
     from streamplace.display.report import Detail, Report
     from streamplace.display.sheets import operators_sheet
@@ -263,19 +272,26 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     rest, speed, files = settings.client(), parsed_mips(settings.mips), dict[str, str]()
     folder = None if output is None or output.suffix else output
     if folder is not None:
-        own = rest.resource
+        own = rest.resource if settings.history is None else None
         files = reporter_files(own.as_run(rest)) if isinstance(own, FlinkResource) else {}
         spare_others(*(folder / name for name in files), keys=frozenset(("binaryData", "spec")))
         spare_others(folder / "graph.json")
-    check_output(output, is_folder=bool(files))
+        spare_others(folder / RATES, is_ours=lambda path: path.read_bytes().startswith(b"time,"))
+    check_output(output, is_folder=bool(files) or (folder is not None and bool(settings.history)))
     job = only_job(rest, settings.job)
     rest.running_job(job)
     deployment = str(deployment_of(rest, job))
     say(f"{DEPLOYED}: {deployment}")
-    with waiting(f"watching in windows of {settings.seconds:g} s"):
-        profile = steady_profile(rest, job, settings.seconds, settings.patience)
+    hot: Mapping[str, str] = {}
+    if (history := settings.read_history(rest, job)) is None:
+        with waiting(f"watching in windows of {settings.seconds:g} s"):
+            profile = steady_profile(rest, job, settings.seconds, settings.patience)
+            graph = measured_graph(profile, speed)
+            hot = why_hot(FlinkEngine(rest, settings.mips), job, profile, graph)
+    else:
+        say(str(history))
+        profile, files = history.profile(), {RATES: history.trace_text()}
         graph = measured_graph(profile, speed)
-        hot = why_hot(FlinkEngine(rest, settings.mips), job, profile, graph)
     graph = replace(graph, attributes={**graph.attributes, DEPLOYED: deployment, **hot})
     if folder is not None and files:
         make_folder(folder)
@@ -295,7 +311,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     _say_profile(profile, graph)
     for line in hot_lines(hot):
         say(line)
-    if folder is not None and isinstance(rest.resource, FlinkResource):
+    if folder is not None and history is None and isinstance(rest.resource, FlinkResource):
         say("to add the reporter, which measures the CPU of threads:")
         say(f"  kubectl apply --filename {quote(str(folder / CONFIG_MAP))}")
         say(f"  {rest.resource.patch_command(str(folder / PATCH))}")
@@ -336,10 +352,11 @@ def advise_(
 ) -> None:
     """Read a running job, and plan the cheapest machines for a rate. Nothing is changed.
 
-    The command watches the job until it is steady. It prints what the TaskManagers cost by the
-    offers, rate and CPU of the job, the cheapest plan that carries the rate, with a proven bound,
-    what is not known of it, what changing would gain, and the commands that would do it. Without
-    --offers and --cluster, the plan uses as few of the TaskManagers as possible.
+    The command watches the job until it is steady, or reads its history with --from, which also
+    shows costs for other rates of that time. It prints what the TaskManagers cost by the offers,
+    rate and CPU of the job, the cheapest plan that carries the rate, with a proven bound, what is
+    not known of it, what changing would gain, and the commands that would do it. Without --offers
+    and --cluster, the plan uses as few of the TaskManagers as possible.
 
     The plan keeps the parallelism that the program sets: to find it, the program's main method is
     run twice, without submitting anything. Give JAR, its options and ARGUMENTS as the job was
@@ -355,15 +372,18 @@ def advise_(
         spare_others(*files)
     check_output(output, is_folder=folder is not None)
     program, engine = settings.program(jar, arguments), settings.engine(say)
-    with waiting("watching the job until it is steady, then planning"):
+    job = engine.job(settings.job)
+    with waiting("reading the history of the job" if settings.history else WATCHING):
+        history = settings.read_history(engine.rest, job)
         advice = engine.advise(
-            engine.job(settings.job),
-            settings.rate or "",
+            job,
+            settings.rate or ("" if history is None else PEAK),
             settings.offers or settings.cluster,
             settings.of_plan(),
             seconds=settings.seconds,
             program=program,
             folder=folder,
+            history=history,
         )
     written = "" if output is None else advice.write(output)
     if as_json:

@@ -137,15 +137,15 @@ class Access:
         return context
 
 
-def read_authorization(path: Path | None) -> str | None:
-    """Authorization from a file, or from the environment if no file is named.
+def read_authorization(path: Path | None, variable: str = AUTHORIZATION) -> str | None:
+    """Authorization from a file, or from an environment variable if no file is named.
 
     It is ``Bearer TOKEN`` or ``NAME:PASSWORD``.
     """
     if path is not None:
         return _authorization(read_bytes(path), spot(path))
-    text = os.environ.get(AUTHORIZATION)
-    return None if text is None else _authorization(os.fsencode(text), f"${AUTHORIZATION}")
+    text = os.environ.get(variable)
+    return None if text is None else _authorization(os.fsencode(text), f"${variable}")
 
 
 def _authorization(text: bytes, where: str) -> str:

@@ -1,0 +1,97 @@
+"""What machines cost at the rates that a job had: for percentiles, the peak, and each hour."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.display.report import Sheet
+from streamplace.errors import ProblemError
+from streamplace.flink.advise.equal_pods import EqualPods
+from streamplace.flink.prometheus.job_history import JobHistory
+from streamplace.model.units import digits
+from streamplace.planning.problem import PlannerSettings
+from streamplace.planning.result import PlanResult, machines_in_words
+from streamplace.planning.traces import TOTAL, RateTrace
+
+SHARES = (0.5, 0.95, 0.99, 1.0)
+"""Shares of the time for which machines are planned that carry the rate all along."""
+LEVELS = 12
+"""Rates of the hours are rounded up to this part of the peak, so that few plans are needed."""
+PLANS = len(SHARES) + LEVELS
+"""Most plans, among which time is divided."""
+
+
+class RateCost(NamedTuple):
+    """Cost per hour of the machines for a rate."""
+
+    time: str  # when the rate is at most this
+    rate: float  # tuples/s; the mean of the hours, if each has its own machines
+    cost: float | None  # None if no plan was found
+    machines: str
+
+
+def costs_of_history(
+    history: JobHistory | None,
+    plan_at: Callable[[float, PlannerSettings], tuple[EqualPods | None, PlanResult]],
+    settings: PlannerSettings,
+) -> tuple[RateCost, ...]:
+    """Costs of machines for shares of the time, and of machines for each hour alone.
+
+    ``plan_at``: returns the plan for a rate. All plans together get the time of one.
+    """
+    if history is None:
+        return ()
+    seconds, plans = settings.budget.seconds, dict[float, PlanResult | None]()
+    budget = replace(settings.budget, seconds=seconds and seconds / PLANS)
+
+    def plan(rate: float) -> PlanResult | None:
+        if rate not in plans:
+            plans[rate] = None
+            with suppress(ProblemError):
+                plans[rate] = plan_at(rate, replace(settings, budget=budget))[1]
+        return plans[rate]
+
+    return (*_shares(history, plan), *_hours(history, plan))
+
+
+def _shares(history: JobHistory, plan: Callable[[float], PlanResult | None]) -> Iterator[RateCost]:
+    for share in SHARES:
+        rate = history.peak if share == 1 else history.level(share)
+        found = plan(rate)
+        words = "peak" if share == 1 else f"{share:.0%} of the time"
+        if found is None:
+            yield RateCost(words, rate, None, "no plan was found")
+        else:
+            yield RateCost(words, rate, found.cost, machines_in_words(found.machines))
+
+
+def _hours(history: JobHistory, plan: Callable[[float], PlanResult | None]) -> Iterator[RateCost]:
+    known = history.complete
+    total = history.total[known].reshape(-1, 1)
+    trace = RateTrace(history.grid.ends[known] - history.grid.step, (TOTAL,), total)
+    highest = np.array([float(rates[0]) for _, rates in trace.hours()])
+    levels = np.ceil(np.maximum(highest / history.peak, 1e-9) * LEVELS * (1 - 1e-9)).astype(int)
+    found = {level: plan(history.peak * level / LEVELS) for level in np.unique(levels).tolist()}
+    costs = [None if own is None else own.cost for own in found.values()]
+    words = "machines of its own"
+    if len(highest) > 1 and None not in costs:
+        each = dict(zip(found, costs, strict=True))
+        mean = float(np.mean([each[level] for level in levels.tolist()]))
+        yield RateCost("each hour alone", float(highest.mean()), mean, words)
+
+
+def costs_sheet(costs: tuple[RateCost, ...]) -> Sheet:
+    """Table of costs."""
+    rows = tuple(
+        (
+            row.time,
+            digits(row.rate),
+            "—" if row.cost is None else f"{row.cost:.4g}",
+            row.machines,
+        )
+        for row in costs
+    )
+    return Sheet(("for", "tuples/s", "per hour", "machines"), rows)

@@ -1,0 +1,1 @@
+"""Measure a job by its history in Prometheus."""

@@ -1,0 +1,351 @@
+"""Read the history of a job: metrics of Flink's PrometheusReporter, and of containers (cAdvisor).
+
+The streams of a job are in no metric, so its plan is that of the running job, by REST. Counters are
+preferred to the gauges of rates, which are means of a minute.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from streamplace.flink.measure.sampling import (
+    BACK_PRESSURED_MS,
+    BUSY_MS,
+    COUNTS,
+    MAX_OPERATOR_NAME,
+)
+from streamplace.flink.move.running_settings import PERIODIC_LIMIT_MS
+from streamplace.flink.move.savepoints import checkpoint_settings
+from streamplace.flink.prometheus.client import (
+    Prometheus,
+    PrometheusError,
+    TimeGrid,
+    TimeRange,
+    equal,
+)
+from streamplace.flink.prometheus.job_history import (
+    ATTEMPTS,
+    EMITTED,
+    IDLE_MS,
+    PENDING,
+    TAKEN,
+    DeviceTable,
+    JobHistory,
+    SubtaskRow,
+)
+from streamplace.flink.prometheus.memory import Checkpoints, MemoryUse
+from streamplace.flink.rest.client import NoAnswer, Rest, job_path
+from streamplace.flink.rest.plan import FlinkTask, read_plan, sources_of
+from streamplace.flink.rest.settings import buffer_timeout, shown_settings
+from streamplace.model.arrays import Floats
+from streamplace.model.message_text import listed, quoted, shown
+
+TASK, OPERATOR = "flink_taskmanager_job_task_", "flink_taskmanager_job_task_operator_"
+MANAGER, CHECKPOINT = "flink_taskmanager_Status_", "flink_jobmanager_job_lastCheckpoint"
+CPU_TIME = f"{MANAGER}JVM_CPU_Time"
+CONTAINERS, POD = 'container!="",container!="POD"', 'pod!=""'
+RATES = {name: f"{name}PerSecond" for name in COUNTS} | {
+    BUSY_MS: "busyTimeMsPerSecond",
+    BACK_PRESSURED_MS: "backPressuredTimeMsPerSecond",
+    IDLE_MS: "idleTimeMsPerSecond",
+}
+"""Counters of tasks → gauges of their rates."""
+SERIES = len(RATES) + 4
+"""Number of series of a subtask."""
+RECORDS_IN = (f"{TASK}numRecordsIn", f"{TASK}numRecordsInPerSecond")
+INPUT = f'__name__=~"{"|".join(RECORDS_IN)}"'
+"""Metrics of which all tasks have one, and their matcher."""
+BY = "sum by (task_id, task_name, subtask_index, tm_id)"
+PODS_OF_QUERY = 40
+"""Most pods that a query names; an address has some thousand characters at most."""
+STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400)
+"""Lengths of windows in seconds."""
+SAMPLES_OF_WINDOW = 4
+"""Least samples of a series in a window; a rate needs two."""
+MAX_WINDOWS, MAX_SAMPLES, LOOKS = 2016, 10_000_000, 500
+"""Most windows (of five minutes in a week), most samples in all, and looks for the job's ids."""
+RESTART_SECONDS = 600.0
+"""Time for which two jobs of one name may seem to run, because Prometheus looks back 5 minutes."""
+
+K = TypeVar("K")
+
+
+def filtered(text: str) -> str:
+    """Text as Flink's reporter writes it by default.
+
+    >>> filtered("Source: lines -> Map")
+    'Source:_lines____Map'
+    """
+    return re.sub(r"[^a-zA-Z0-9:_]", "_", text)
+
+
+def named(label: str, *names: str) -> str:
+    """Matcher of names, whether Flink's reporter filters them or not."""
+    both = dict.fromkeys(form for name in names for form in (name, filtered(name)))
+    return equal(label, f"~{'|'.join(map(re.escape, both))}")
+
+
+def pod_of(labels: Mapping[str, str]) -> tuple[str, str]:
+    """Namespace and name of the pod of a series."""
+    return labels.get("namespace", ""), labels.get("pod", "")
+
+
+def _largest(values: Floats) -> float:
+    return float(np.nanmax(values))
+
+
+class _Presence(NamedTuple):
+    """Where the job is in the range, and how densely."""
+
+    subtasks: float  # mean number over the range
+    interval: float  # seconds between two samples of a series, at most
+
+
+def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) -> JobHistory:
+    """Read the metrics of a running job, and of those of its name before it, in a range."""
+    try:
+        name, tasks, edges = read_plan(rest, job)
+        layout = {
+            task.name: [
+                str(row.get("taskmanager-id"))
+                for row in rest.get(job_path(job, "vertices", task.id))["subtasks"]
+            ]
+            for task in tasks
+        }
+    except NoAnswer as error:
+        raise NoAnswer(
+            f"{error}; a history shows no streams between operators, so --rest must be the Flink "
+            "that runs the job"
+        ) from None
+    own = named("job_name", name)
+    presence = _presence(prometheus, name, own, span)
+    grid, note = _grid(span, presence)
+    reader = _Reader(prometheus, own, grid, tasks, math.ceil(presence.subtasks))
+    rows, metrics = reader.subtasks(sources_of(tasks, edges))
+    names = {filtered(row["id"]): str(row["id"]) for row in rest.task_managers()}
+    history = JobHistory(
+        name,
+        tasks,
+        edges,
+        layout,
+        grid,
+        [row._replace(device=names.get(row.device, row.device)) for row in rows],
+        metrics,
+        reader.devices(names),
+        buffer_timeout(shown_settings(rest) or {}),
+        (*note, *prometheus.warnings),
+        reader.memory(),
+        reader.checkpoints(_interval(rest, job)),
+    )
+    if not history.complete.any():
+        raise PrometheusError(
+            f"Prometheus has job {quoted(name)} from {span}, but at no time one series of every "
+            f"subtask of {listed(history.incomplete_tasks)}; if it has two, choose by a label"
+        )
+    return history
+
+
+def _presence(prometheus: Prometheus, name: str, own: str, span: TimeRange) -> _Presence:
+    """Look for the job; refuse a range without it, and two jobs of its name at the same time."""
+    grid = TimeGrid.of(span, max(15.0, math.ceil((span.end - span.start) / LOOKS)))
+    selector = prometheus.address.selector("", INPUT, own)
+    subtasks = "count by (job_id, task_name, subtask_index, tm_id)"
+    query = f"count by (job_id) ({subtasks} ({selector}))"
+    by_job = prometheus.series(query, grid, lambda labels: labels.get("job_id", ""))
+    if not by_job:
+        known = prometheus.label_values("job_name", prometheus.address.selector("", INPUT))
+        others = [*map(shown, known)]
+        elsewhere = (
+            f"it has those of {listed(others)}" if others else "it has none of any job of Flink"
+        )
+        if {name, filtered(name)} & {*known}:
+            elsewhere = "it has some of another time, so change --since"
+        raise PrometheusError(
+            f"Prometheus has no metrics of job {quoted(name)} from {span}; {elsewhere}"
+        )
+    present = {job: np.isfinite(counts) for job, counts in by_job.items()}
+    for number, (job, here) in enumerate(present.items()):
+        for other, there in [*present.items()][number + 1 :]:
+            shared = np.count_nonzero(here & there)
+            if shared > min(max(1, RESTART_SECONDS / grid.step), min(here.sum(), there.sum()) / 2):
+                raise PrometheusError(
+                    f"two jobs are called {quoted(name)} at the same time, {shown(job)} and "
+                    f"{shown(other)}; choose by a label, as in "
+                    f"prometheus:{prometheus.address.url}?job_id={shown(job)}"
+                )
+    every = [prometheus.address.selector(metric, own) for metric in RECORDS_IN]
+    density = " or ".join(f"max(count_over_time({one}[5m]))" for one in every)
+    counts = prometheus.series(density, grid, lambda _: "").get("", np.ones(1))
+    total = np.nansum(np.stack([*by_job.values()]), axis=0)
+    return _Presence(float(total.mean()), 300.0 / max(1.0, float(np.nanmax(counts))))
+
+
+def _interval(rest: Rest, job: str) -> float | None:
+    """Seconds between two checkpoints of a job; None if there is no such time."""
+    settings = checkpoint_settings(rest, job)
+    interval = PERIODIC_LIMIT_MS
+    if settings is not None:
+        interval = settings.get("interval", interval)
+    return None if interval >= PERIODIC_LIMIT_MS else interval / 1000
+
+
+def _grid(span: TimeRange, presence: _Presence) -> tuple[TimeGrid, list[str]]:
+    """Windows that are long enough for rates, and few enough; a note if they had to be longer."""
+    seconds = span.end - span.start
+    least = max(SAMPLES_OF_WINDOW * presence.interval, seconds / MAX_WINDOWS)
+    step = next((step for step in STEPS if step >= least - 1e-6), STEPS[-1])
+    number = presence.subtasks * SERIES * seconds
+    if number / step <= MAX_SAMPLES:
+        return TimeGrid.of(span, step), []
+    longer = next((step for step in STEPS if number / step <= MAX_SAMPLES), STEPS[-1])
+    note = (
+        f"windows are {longer} s long instead of {step} s, since these would take "
+        f"{number / step / 1e6:.0f} million samples of Prometheus"
+    )
+    return TimeGrid.of(span, longer), [note]
+
+
+class _Reader(NamedTuple):
+    """Queries of a job's metrics in windows."""
+
+    prometheus: Prometheus
+    own: str  # matcher of the job
+    grid: TimeGrid
+    tasks: list[FlinkTask]
+    number: int  # of subtasks
+
+    def subtasks(self, sources: list[FlinkTask]) -> tuple[list[SubtaskRow], dict[str, Floats]]:
+        """Subtasks of the job, and their metrics, [S, T] each, NaN where there are none."""
+        ids = {task.id: task.id for task in self.tasks}
+        ids |= {
+            form: task.id
+            for task in self.tasks
+            for form in (task.thread_name, filtered(task.thread_name))
+        }
+
+        def row_of(labels: Mapping[str, str]) -> SubtaskRow | None:
+            task = ids.get(labels.get("task_id", "")) or ids.get(labels.get("task_name", ""))
+            index = labels.get("subtask_index", "")
+            if task is None or not index.isdecimal():
+                return None
+            return SubtaskRow(task, int(index), labels.get("tm_id", ""))
+
+        def rates(metric: str, gauge: str, *more: str) -> dict[SubtaskRow, Floats]:
+            counter, mean = (f"{self._selector(n, *more)}[{self._window}]" for n in (metric, gauge))
+            return self._series(f"{BY} (rate({counter}) or avg_over_time({mean}))", row_of)
+
+        found = {metric: rates(TASK + metric, TASK + gauge) for metric, gauge in RATES.items()}
+        first = named("operator_name", *(task.operators[0][:MAX_OPERATOR_NAME] for task in sources))
+        for key, metric in (
+            (EMITTED, f"{OPERATOR}numRecordsOut"),
+            (TAKEN, f"{OPERATOR}numRecordsIn"),
+        ):
+            found[key] = rates(metric, f"{metric}PerSecond", first)
+        waits = f"{self._selector(f'{OPERATOR}pendingRecords', first)}[{self._window}]"
+        inputs = (f"count_over_time({self._selector(m)}[{self._window}])" for m in RECORDS_IN)
+        by = BY.replace("sum", "count")
+        found[ATTEMPTS] = self._series(f"{by} ({' or '.join(inputs)})", row_of)
+        found[PENDING] = self._series(f"{BY} (last_over_time({waits}))", row_of)
+        rows = sorted({row for series in found.values() for row in series})
+        unknown = np.full(self.grid.number, np.nan)
+        return rows, {
+            metric: np.array([series.get(row, unknown) for row in rows]).reshape(len(rows), -1)
+            for metric, series in found.items()
+        }
+
+    def devices(self, names: Mapping[str, str]) -> DeviceTable:
+        """TaskManagers of the job: their CPU, busy time of all jobs, and throttling, [T] each.
+
+        The CPU is that of the process or, where Flink does not tell it, of the container.
+        """
+
+        def manager(labels: Mapping[str, str]) -> str | None:
+            return names.get(labels.get("tm_id", ""), labels.get("tm_id"))
+
+        def of_managers(metric: str) -> str:
+            selector = self.prometheus.address.selector(metric, without="job_")
+            return f"{selector}[{self._window}]"
+
+        is_its = f"and on (tm_id) group by (tm_id) ({self._selector('', INPUT)})"
+        busy = f"rate({of_managers(TASK + BUSY_MS)})"
+        busy += f" or avg_over_time({of_managers(TASK + RATES[BUSY_MS])})"
+        clock = f"rate({of_managers(CPU_TIME)}) / 1e9"
+        used, throttled = self._containers(manager)
+        return DeviceTable(
+            used | self._series(f"sum by (tm_id) ({clock}) {is_its}", manager),
+            self._series(f"sum by (tm_id) ({busy}) / 1e3 {is_its}", manager),
+            throttled,
+        )
+
+    def memory(self) -> MemoryUse | None:
+        """Largest use of memory by a TaskManager; None if the heap is not told."""
+        is_its = f"and on (tm_id) group by (tm_id) ({self._selector('', INPUT)})"
+
+        def largest(metric: str, function: str) -> float:
+            selector = self.prometheus.address.selector(f"{MANAGER}{metric}", without="job_")
+            query = f"max ({function}_over_time({selector}[{self._window}]) {is_its})"
+            return max((_largest(values) for values in self._alone(query)), default=math.nan)
+
+        heap, managed = "JVM_Memory_Heap_", "Flink_Memory_Managed_"
+        sizes = largest(f"{heap}Used", "min"), largest(f"{heap}Max", "max")
+        more = largest(f"{managed}Used", "max"), largest(f"{managed}Total", "max")
+        if not all(map(math.isfinite, sizes)):
+            return None
+        return MemoryUse(*sizes, *(more if all(map(math.isfinite, more)) else ()))
+
+    def checkpoints(self, interval: float | None) -> Checkpoints | None:
+        """Longest and largest checkpoint; None if there is none."""
+        found = []
+        for metric in ("Duration", "Size"):
+            selector = self._selector(f"{CHECKPOINT}{metric}")
+            query = f"max (max_over_time({selector}[{self._window}]))"
+            found.append(max((_largest(values) for values in self._alone(query)), default=-1.0))
+        # Flink reports -1 before the first one
+        return Checkpoints(found[0] / 1e3, found[1], interval) if min(found) >= 0 else None
+
+    def _alone(self, query: str) -> Iterable[Floats]:
+        return self._series(query, lambda _: "").values()
+
+    def _containers(
+        self, manager: Callable[[Mapping[str, str]], str | None]
+    ) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """TaskManager → cores of its pod, and share of periods in which its quota stopped it.
+
+        Both are empty if the series of Flink do not have the label of a pod.
+        """
+        query = f"group by (tm_id, namespace, pod) ({self._selector('', INPUT, POD)})"
+        managers: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for pod, name in self._series(query, lambda row: (pod_of(row), manager(row) or "")):
+            managers[pod].add(name)
+        used, throttled = dict[str, Floats](), dict[str, Floats]()
+        every = sorted(managers)
+        for part in range(0, len(every), PODS_OF_QUERY):
+            own = every[part : part + PODS_OF_QUERY]
+            labels = [
+                equal(label, f"~{'|'.join(map(re.escape, sorted(set(names))))}")
+                for label, names in zip(("namespace", "pod"), zip(*own, strict=True), strict=True)
+            ]
+
+            def rate(metric: str, labels: list[str] = labels) -> str:
+                selector = f"container_cpu_{metric}_total{{{','.join((CONTAINERS, *labels))}}}"
+                return f"sum by (namespace, pod) (rate({selector}[{self._window}]))"
+
+            stopped = f"{rate('cfs_throttled_periods')} / {rate('cfs_periods')}"
+            for query, found in ((rate("usage_seconds"), used), (stopped, throttled)):
+                for pod, values in self._series(query, pod_of).items():
+                    found |= dict.fromkeys(managers.get(pod, ()), values)
+        return used, throttled
+
+    def _series(self, query: str, key: Callable[[Mapping[str, str]], K | None]) -> dict[K, Floats]:
+        return self.prometheus.series(query, self.grid, key, self.number)
+
+    @property
+    def _window(self) -> str:
+        return f"{self.grid.step:g}s"
+
+    def _selector(self, metric: str, *more: str) -> str:
+        return self.prometheus.address.selector(metric, self.own, *more)
