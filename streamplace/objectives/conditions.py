@@ -21,11 +21,11 @@ from streamplace.objectives.relocation import limited, relocating
 
 BEYOND: Final = 1e100
 """A number beyond the value of any placement."""
-_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
+_WRITTEN = re.compile(r"\s*(\w[\w-]*\(.*\)|[\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
 def read_condition(text: str) -> Condition:
-    """Read a condition, such as ``throughput>=0.99`` or ``latency<=20ms``.
+    """Read a condition, such as ``throughput>=0.99`` or ``latency(camera->alarm)<=20ms``.
 
     Examples
     --------
@@ -127,11 +127,17 @@ def composed_objective(
 def require_conditions(problem: Problem, objective: Objective, placement: Placement) -> None:
     """Raise PlacementError if a placement misses a condition; the message names the shortfall."""
     for condition in objective.conditions:
-        judge = condition.objective
-        value = judge.value(problem, placement)
-        if condition.shortfall(np.array(value)) > 0:
-            reached = f"{judge.name} {judge.format(value)}"
+        if not condition.is_met(problem, placement):
             raise PlacementError(
-                f"no placement was found with {condition.text}; the best one reaches {reached}; "
-                f"ask for {condition.looser}, or give a larger budget or more devices"
+                f"no placement was found with {condition.text}; of the best one, "
+                f"{condition.told(problem, placement)}; ask for {condition.looser}, or give a "
+                "larger budget or more devices"
             )
+
+
+def refuse_missed(problem: Problem, objective: Objective, placement: Placement) -> None:
+    """Raise PlacementError with all conditions that a given placement misses."""
+    missed = [c for c in objective.conditions if not c.is_met(problem, placement)]
+    if missed:
+        words = "; and ".join(c.told(problem, placement) for c in missed)
+        raise PlacementError(f"the placement misses what is required: {words}")

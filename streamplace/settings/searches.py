@@ -24,8 +24,8 @@ class ConditionOptions(VerbSettings):
 
     require: Texts = option(
         "--require CONDITION…",
-        "Condition that the placement must meet, such as 'throughput>=0.99' or 'latency<=20ms'. "
-        "May be repeated.",
+        "Condition that the placement must meet, such as 'throughput>=0.99', 'latency<=20ms' or "
+        "'latency(camera->alarm)<=50ms'. May be repeated.",
     )
 
 
