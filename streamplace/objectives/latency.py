@@ -30,21 +30,21 @@ MAX_WAYS = 20_000_000
 """Streams times pairs of devices, above which the bound leaves out the network."""
 
 
-class Part(NamedTuple):
+class Between(NamedTuple):
     """The operators and streams on all paths from one operator to another."""
 
     rows: Ints  # [K] operators of the problem
     instance: "Instance"
 
 
-def _part(problem: Problem, path: str) -> Part:
+def _part(problem: Problem, path: str) -> Between:
     """Part of a problem between the ends of a path; all of it without a path."""
     if not path:
-        return Part(np.arange(problem.n_operators, dtype=np.int32), problem.instance)
+        return Between(np.arange(problem.n_operators, dtype=np.int32), problem.instance)
     return problem.cached(f"latency {path}", partial(_compiled, path=path))
 
 
-def _compiled(problem: Problem, path: str) -> Part:
+def _compiled(problem: Problem, path: str) -> Between:
     from streamsim.flow import flow_of
     from streamsim.instance import instance_of
 
@@ -71,7 +71,7 @@ def _compiled(problem: Problem, path: str) -> Part:
     part = instance_of(
         flow, whole.platform, seconds=whole.seconds[between], device_type=whole.device_type
     )
-    return Part(np.flatnonzero(between).astype(np.int32), part)
+    return Between(np.flatnonzero(between).astype(np.int32), part)
 
 
 def _ends(problem: Problem, path: str) -> tuple[Bools, Bools]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamplace.objectives.throughput.loads import FullestResource
 
 LOG = logging.getLogger(__name__)
-CURVE = "streamplace.drawing.moves"
+CURVE = "streamplace.drawing.curves"
 """Module that draws what moves reach. It imports this one, so it is loaded by name."""
 PROVEN = 1e-6
 """Relative distance within which a value counts as its bound, or as what its search says."""
