@@ -206,7 +206,7 @@ class Place(
         data = DataSet(path, self.split, self.limit, reader, self.seed).rereadable()
         if not (total := sum(1 for _ in data.lines())):
             raise no_graph(path, data)
-        judge = request.judge(data.reader(next(data.lines())).graph)
+        judge = request.judge(data.reader(next(data.lines())))
         check_placer(request.algorithm, (judge,))
         values, graphs, reused = list[float](), 0, 0
         placing = Placing(request, reader)

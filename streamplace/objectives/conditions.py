@@ -24,7 +24,7 @@ BEYOND: Final = 1e100
 _WRITTEN = re.compile(r"\s*(\w[\w-]*\(.*\)|[\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
-def read_condition(text: str) -> Condition:
+def read_condition(text: str, problem: Problem | None = None) -> Condition:
     """Read a condition, such as ``throughput>=0.99`` or ``latency(camera->alarm)<=20ms``.
 
     Examples
@@ -40,6 +40,7 @@ def read_condition(text: str) -> Condition:
         )
     name, sign, number = written.groups()
     objective = named_objective(name)
+    objective = objective if problem is None else objective.on(problem)
     return Condition(objective, "max" if sign == ">=" else "min", _number(number, objective, text))
 
 
@@ -106,9 +107,14 @@ def _restricted(
 
 
 def composed_objective(
-    chosen: str | Objective, require: Iterable[str] = (), relocation: Relocation | None = None
+    chosen: str | Objective,
+    require: Iterable[str] = (),
+    relocation: Relocation | None = None,
+    problem: Problem | None = None,
 ) -> Objective:
     """Build an objective from its name, the cost of moves if there are any, and conditions.
+
+    Their units are those for the problem, if there is one.
 
     Examples
     --------
@@ -116,7 +122,8 @@ def composed_objective(
     'devices with throughput>=1'
     """
     plain = named_objective(chosen) if isinstance(chosen, str) else chosen
-    limits = [read_condition(text) for text in require]
+    plain = plain if problem is None else plain.on(problem)
+    limits = [read_condition(text, problem) for text in require]
     if relocation is None:
         return subject_to(plain, limits)
     if relocation.most_moves is not None:

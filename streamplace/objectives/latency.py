@@ -101,10 +101,8 @@ def _refusal(problem: Problem, path: str) -> str | None:
 
 def _ways(instance: "Instance") -> tuple[Floats, Floats]:
     """Seconds from device to device of a tuple, and of each of its bytes, [D, D]."""
-    wire = np.maximum(instance.seconds_per_byte, instance.egress[:, None])
-    wire = np.maximum(wire, instance.ingress[None, :])
     fixed = instance.latency + (instance.gap + 2 * instance.overhead)
-    per_byte = wire + 2 * instance.overhead_per_byte
+    per_byte = instance.platform.wire + 2 * instance.overhead_per_byte
     for matrix in (fixed, per_byte):
         np.fill_diagonal(matrix, 0.0)
     return fixed, per_byte

@@ -57,6 +57,8 @@ class Objective:
         Unit of a value; "" for a share of 1.
     of
         Words that follow a value in a sentence, beginning with a space: what it is a sum of.
+    money
+        Unit of a value where devices have prices; empty if these do not matter.
     explain
         Function that explains the value of a placement.
     bound
@@ -105,6 +107,7 @@ class Objective:
     ordered: bool = False
     unit: str = ""
     of: str = ""
+    money: str = ""
     explain: Callable[[Problem, Placement], Explanation] | None = None
     bound: Callable[[Problem], float | None] = _nothing
     limit: float | None = None
@@ -140,6 +143,12 @@ class Objective:
     def plain(self) -> "Objective":
         """The objective without conditions and without the cost of moves."""
         return self if self.base is None else self.base.plain
+
+    def on(self, problem: Problem) -> "Objective":
+        """The objective in the unit that it has for a problem; without conditions."""
+        if not self.money or not problem.cluster.devices.price.any():
+            return self
+        return replace(self, unit=self.money, of="", money="")
 
     def values(
         self,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
 from streamplace.model.expansion import expand
-from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.conditions import composed_objective
@@ -92,8 +91,8 @@ class PlacementRequest:
         """Front of the objective and another one."""
         from streamplace.placers.front import front_of
 
-        prepared, other = self.prepared(problem), composed_objective(against)
-        judge, algorithm = self.judge(prepared.graph), self.algorithm
+        prepared, algorithm = self.prepared(problem), self.algorithm
+        judge, other = self.judge(prepared), composed_objective(against, problem=prepared)
         limits = algorithm.budget or self.budget
         return front_of(prepared, judge, other, algorithm, seed=self.seed, budget=limits)
 
@@ -124,13 +123,13 @@ class PlacementRequest:
 
     def place(self, prepared: Problem) -> Result:
         """Place a prepared problem; `Placer.place` evaluates the placement."""
-        judge = self.judge(prepared.graph)
+        judge = self.judge(prepared)
         return self.algorithm.place(prepared, judge, seed=self.seed, budget=self.budget)
 
-    def judge(self, graph: StreamGraph) -> Objective:
-        """Objective for a graph, with the conditions and the relocation."""
-        chosen = self.objective or suggested_by(graph)
-        return composed_objective(chosen, self.require, self.relocation)
+    def judge(self, problem: Problem) -> Objective:
+        """Objective for a problem, with the conditions and the relocation."""
+        chosen = self.objective or suggested_by(problem.graph)
+        return composed_objective(chosen, self.require, self.relocation, problem)
 
     def waiting(self, graph: str) -> AbstractContextManager[None]:
         """Show a spinner for this graph; only ``auto`` keeps its best placement on Ctrl-C."""

@@ -116,7 +116,10 @@ class _Page:
             self.latency[a, b] + self.P * t * (self.g + size * self.W(a, b))
             for a, b, t, size in self.remote(p)
         )
-        return float(self.B(p).sum()) + sum(ways)
+        if not any(d.price for d in self.devs):
+            return float(self.B(p).sum()) + sum(ways)
+        each = [d.price / 3600 / d.cores for d in self.devs]
+        return 1e6 * float(self.B(p) @ each)
 
 
 def unruled(seed):
@@ -130,6 +133,7 @@ def unruled(seed):
             cores=int(rng.integers(1, 4)),
             reserved=float(rng.choice([0, 300])),
             watts=float(rng.uniform(1, 90)),
+            price=float(rng.uniform(0, 9)) * (seed % 2),
             egress=float(rng.uniform(5e7, 1e9)),
             ingress=float(rng.uniform(5e7, 1e9)),
         )
