@@ -12,7 +12,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.subtasks import named_problem
-from streamplace.objectives.registry import Objective, suggested_by
+from streamplace.objectives.registry import Objective, named_objective, suggested_by
 from streamplace.settings.convert import checked_objective, checked_relocation
 from streamplace.settings.verb import Progress
 
@@ -72,6 +72,8 @@ def objective_of(
 ) -> Objective:
     """Objective itself, by name, or the problem's default one, with conditions and moves."""
     chosen = checked_objective(objective) or suggested_by(problem.graph)
+    if relocation is None and not require:
+        return (named_objective(chosen) if isinstance(chosen, str) else chosen).on(problem)
     from streamplace.objectives.conditions import composed_objective
 
     return composed_objective(chosen, require, checked_relocation(relocation), problem)

@@ -26,13 +26,13 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import PICTURES, PLACEMENT, argument, file_key, option, output
 from streamplace.settings.searches import (
-    ConditionOptions,
     DataSetOptions,
     MeasuredGraphOptions,
     SearchOptions,
 )
 from streamplace.settings.shared import (
     ChangeOptions,
+    ConditionOptions,
     ConstraintOptions,
     DeviceOptions,
     LossOptions,

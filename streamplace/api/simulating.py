@@ -29,9 +29,9 @@ from streamplace.settings.option import (
     option,
     output,
 )
-from streamplace.settings.searches import ConditionOptions
 from streamplace.settings.shared import (
     ChangeOptions,
+    ConditionOptions,
     ConstraintOptions,
     DeviceOptions,
     LossOptions,
@@ -152,7 +152,6 @@ class Simulate(
     ) -> tuple[Problem, Placement, Explanation]:
         """Explain a placement, and moves to it; without a device, that of what is left."""
         from streamplace.api.arguments import objective_of
-        from streamplace.objectives.conditions import refuse_missed
 
         move = self.relocation
         if self.present is not None:
@@ -166,7 +165,10 @@ class Simulate(
             problem, placement, move = after_loss(problem, placement, self.without, move)
         judge = objective_of(problem, objective, move, self.require)
         judge.check_use(problem)
-        refuse_missed(problem, judge, placement)
+        if judge.conditions:
+            from streamplace.objectives.conditions import refuse_missed
+
+            refuse_missed(problem, judge, placement)
         return problem, placement, judge.explained(problem, placement)
 
     def _placed_for(
