@@ -50,6 +50,7 @@ from streamplace.model.relocation import Relocation as Relocation
 from streamplace.model.streams import Stream as Stream
 from streamplace.objectives.explanation import Explanation as Explanation
 from streamplace.objectives.registry import Objective as Objective
+from streamplace.placers.front import Front as Front
 from streamplace.placers.registry import Budget as Budget
 from streamplace.placers.result import Result as Result
 from streamplace.planning.offers import Offer as Offer

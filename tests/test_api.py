@@ -25,6 +25,7 @@ from streamplace import (
     export,
     generate,
     place,
+    plan,
     read_graph,
     simulate,
     simulate_queues,
@@ -75,6 +76,33 @@ def test_a_cluster_may_be_a_number_or_tables(cluster):
 )
 def test_constraints_may_be_a_dictionary(rules):
     assert place(PIPE, 2, constraints=rules).value == 1.0
+
+
+TABLES = {"operators": [{"name": "a", "ipt": 2e5, "rate": 1e4}, {"name": "b", "ipt": 2e5}],
+          "streams": [{"from": "a", "to": "b"}]}  # fmt: skip
+BOXES = {"devices": [{"name": "d", "count": 3}]}
+PROBLEM = {"graph": TABLES, "constraints": {"pin": {"a": "d2"}}}
+
+
+def test_a_problem_may_be_a_dictionary_wherever_it_may_be_a_file():
+    assert place(PROBLEM, BOXES, budget=0.05).placement["a"] == "d2"
+    assert simulate(PROBLEM | {"cluster": BOXES}, {"a": "d2", "b": "d0"}).value == 1.0
+    with pytest.raises(StreamplaceError, match="forbid 'a' on 'd0'"):
+        simulate(PROBLEM, {"a": "d0", "b": "d0"}, BOXES)
+    with pytest.raises(StreamplaceError, match="contains its own cluster"):
+        place(PROBLEM | {"cluster": BOXES}, 3)
+    compared = compare([PROBLEM, TABLES], "metis", BOXES, budget=0.05, jobs=1)
+    assert len(compared.graphs.problems) == 2
+    assert len(describe(PROBLEM).report().parts) > 0
+
+
+def test_machines_of_plans_may_be_dictionaries():
+    row = {"name": "small", "price": 0.1, "cores": 4}
+    plans = [plan(TABLES, offers=offers, budget=Budget(evaluations=5000))
+             for offers in ({"offers": [row]}, [row])]  # fmt: skip
+    assert [each.machines for each in plans] == [{"small": 1}] * 2
+    placed = plan(PROBLEM, cluster=BOXES, budget=Budget(evaluations=5000)).placement
+    assert placed["a#0" if "a#0" in placed else "a"] == "d2"
 
 
 @pytest.mark.parametrize("budget", [0.05, "50 ms", Budget(0.05), 1, "0.05"], ids=repr)

@@ -55,7 +55,7 @@ VERBS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     "simulate simulate_queues": (
         Simulate,
         set(),
-        DEVICES | CHANGES | {"present", "passes", "startup", "preset", "engine", "out"},
+        DEVICES | CHANGES | {"present", "passes", "startup", "engine", "out"},
     ),
     "compare": (Compare, set(), DEVICES | {"evaluations"}),
     "plan_schedule plan_frontier plan": (

@@ -21,6 +21,12 @@ class Platform(NamedTuple):
     overhead_per_byte: float  # core seconds per remote byte, at each end
     gap: float  # link seconds per remote tuple (g)
 
+    @property
+    def wire(self) -> Floats:
+        """Seconds per byte on the slowest of a link and the network cards at its ends, [D, D]."""
+        cards = np.maximum(self.egress[:, None], self.ingress[None, :])
+        return np.asarray(np.maximum(self.seconds_per_byte, cards))
+
 
 def platform_of(
     size: int,

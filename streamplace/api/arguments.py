@@ -1,7 +1,7 @@
 """Problems, placements and objectives of requests."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,12 +65,15 @@ def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem,
 
 
 def objective_of(
-    problem: Problem, objective: str | Objective = "", relocation: "Relocation | None" = None
+    problem: Problem,
+    objective: str | Objective = "",
+    relocation: "Relocation | None" = None,
+    require: Iterable[str] = (),
 ) -> Objective:
-    """Objective itself, by name, or the problem's default one, with the cost of moving."""
+    """Objective itself, by name, or the problem's default one, with conditions and moves."""
     chosen = checked_objective(objective) or suggested_by(problem.graph)
-    if relocation is None:
-        return named_objective(chosen) if isinstance(chosen, str) else chosen
+    if relocation is None and not require:
+        return (named_objective(chosen) if isinstance(chosen, str) else chosen).on(problem)
     from streamplace.objectives.conditions import composed_objective
 
-    return composed_objective(chosen, relocation=checked_relocation(relocation))
+    return composed_objective(chosen, require, checked_relocation(relocation), problem)

@@ -14,12 +14,11 @@ from streamplace.model.paths import FilePath, is_path, path_of
 from streamplace.settings.convert import BudgetLike, Count, PlacerNames, Texts
 from streamplace.settings.option import KEYS, PICTURES, argument, option, output
 from streamplace.settings.searches import (
-    ConditionOptions,
     DataSetOptions,
     RateOptions,
     SearchOptions,
 )
-from streamplace.settings.shared import JOBS, ConstraintOptions, DeviceOptions
+from streamplace.settings.shared import JOBS, ConditionOptions, ConstraintOptions, DeviceOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
 
 if TYPE_CHECKING:

@@ -101,6 +101,7 @@ class ExportPlacement(ConstraintOptions, Verb):
         from streamplace.engines.reading import assignment_of, implied_cluster, read_problem_for
         from streamplace.io.files import located, read_bytes, spot
         from streamplace.io.given import cluster_of, given_graph, given_placement, problem_of
+        from streamplace.io.graphs import Document
         from streamplace.model.problem import Problem
 
         assigned, graph = given_placement(self.placement), self.graph
@@ -111,8 +112,8 @@ class ExportPlacement(ConstraintOptions, Verb):
             assigned = assignment_of(content, path)
         assert graph is not None
         source, cluster = given_graph(graph), cluster_of(self.cluster or self.devices)
-        if isinstance(source, Problem):
-            problem = problem_of(source, cluster, self.constraints)
+        if isinstance(source, Problem | Document):
+            problem = problem_of(graph, cluster, self.constraints)
         elif isinstance(source, Path):
             problem = read_problem_for(source, assigned, cluster, self.constraints)
         else:

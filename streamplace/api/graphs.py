@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from streamplace.api.arguments import placed_problem
-from streamplace.io.datasets import DataSet
+from streamplace.io.datasets import DataSet, graph_or_problem
 from streamplace.io.given import (
     GraphLike,
     PlacementLike,
@@ -13,7 +13,7 @@ from streamplace.io.given import (
     graph_of,
     problem_of,
 )
-from streamplace.io.graphs import only
+from streamplace.io.graphs import Document, only
 from streamplace.model.expansion import Expansion
 from streamplace.model.expansion import expand as expanded
 from streamplace.model.graph import StreamGraph
@@ -132,4 +132,4 @@ def _graph_or_problem(graph: GraphLike) -> StreamGraph | Problem:
     source = given_graph(graph)
     if isinstance(source, Path):
         return only(DataSet(source).graphs_and_problems(), source, "graph")
-    return source
+    return graph_or_problem(source) if isinstance(source, Document) else source

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from math import fsum, inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.model.paths import FilePath, path_of
@@ -15,6 +15,7 @@ from streamplace.settings.convert import (
     Count,
     Moved,
     Objective,
+    ObjectiveName,
     PlacementFile,
     Placer,
     PlacerName,
@@ -23,15 +24,15 @@ from streamplace.settings.convert import (
     Seconds,
     Whole,
 )
-from streamplace.settings.option import PLACEMENT, argument, file_key, option, output
+from streamplace.settings.option import PICTURES, PLACEMENT, argument, file_key, option, output
 from streamplace.settings.searches import (
-    ConditionOptions,
     DataSetOptions,
     MeasuredGraphOptions,
     SearchOptions,
 )
 from streamplace.settings.shared import (
     ChangeOptions,
+    ConditionOptions,
     ConstraintOptions,
     DeviceOptions,
     LossOptions,
@@ -42,10 +43,13 @@ from streamplace.settings.verb import SILENT, Progress, Verb, Written
 if TYPE_CHECKING:
     from streamplace.io.given import ClusterLike, ConstraintsLike, GraphLike
     from streamplace.model.units import Quantity
+    from streamplace.placers.front import Front
     from streamplace.placers.request import PlacementRequest
     from streamplace.placers.result import Result
 
-FOR_ONE_GRAPH = (*("set", "without", "present", "passes", "moves", "confidence", "trust_profile"),)
+FOR_ONE_GRAPH = (
+    *("set", "without", "present", "passes", "moves", "confidence", "trust_profile", "against"),
+)
 FOR_DATA_SETS = ("split", "limit", "jobs", "on")
 DATA_SET = ".jsonl"
 """Suffix of files for the placements of a data set."""
@@ -85,6 +89,12 @@ class Place(
         default=DEFAULT_PLACER,
     )
     weights: Path | None = file_key("FILE", "Weights file of a learned placer.")
+    against: ObjectiveName = option(
+        "--against NAME",
+        "Second objective: find the placements of which none is better by both, and draw them "
+        "(-o front.svg).",
+        default="",
+    )
     subtasks: bool = option(
         "--subtasks", "Place the subtasks of parallel operators one by one (join#0, join#1, …)."
     )
@@ -104,25 +114,31 @@ class Place(
     startup: Seconds | None = file_key(
         "TIME", "Time that a moved operator takes to start, if the problem has none."
     )
+    split: str | None = file_key("TEXT", "Use only the graphs of this split, such as test.")
     jobs: Count | None = file_key("N", "Number of processes, by default one per core.")
     out: Path | None = output(
-        "File to write: the placement (.json), a report (.html), a picture (.svg), or "
-        "the placements of a data set (.jsonl).",
-        suffixes=(".json", ".html", ".svg", DATA_SET),
-        keys=PLACEMENT,
+        "File to write: the placement (.json), a report (.html), a picture (.svg; with --against "
+        "also .png or .pdf), or the placements of a data set (.jsonl).",
+        suffixes=(".json", ".html", *PICTURES, DATA_SET),
+        keys=PLACEMENT | {"points"},
     )
 
     def check(self) -> None:
         """Refuse a part of a relocation without the others."""
         super().check()
         self.need("present", "passes", "startup", "moves")
+        if self.against:
+            for name in ("present", "relocation"):
+                self.exclude(name, "against")
+        elif self.out is not None and self.out.suffix in (".png", ".pdf"):
+            raise SettingError(f"-o {self.out}: the picture of a placement is .svg; name it so")
 
     @property
     def is_for_data_set(self) -> bool:
         """Whether every graph of a data set is placed, into a file."""
         return self.out is not None and self.out.name.endswith(DATA_SET)
 
-    def run(self, progress: Progress = SILENT) -> Result | Written:
+    def run(self, progress: Progress = SILENT) -> Result | Front | Written:
         """Place a graph, or all graphs of a data set."""
         from streamplace.io.graphs import SeveralFound
 
@@ -143,8 +159,8 @@ class Place(
             progress.say(resumable(self.out))
         return None
 
-    def place(self, progress: Progress = SILENT) -> Result:
-        """Place a graph."""
+    def place(self, progress: Progress = SILENT) -> Result | Front:
+        """Place a graph, by two objectives for their front."""
         from streamplace.api.arguments import check_profile, objective_of, problem_for
         from streamplace.display.report import duration
         from streamplace.model.message_text import grouped_notes
@@ -164,7 +180,9 @@ class Place(
         before, longest = start_up_seconds(), request.budget.seconds
         is_shown = progress is not SILENT or longest is None or longest > SHORT_S
         with request.waiting(problem.graph.name) if is_shown else nullcontext():
-            result = request.answer(problem)
+            result = (
+                request.front(problem, self.against) if self.against else (request.answer(problem))
+            )
         took = start_up_seconds() - before
         for note in grouped_notes(cpu_origins(result.problem.graph)):
             progress.say(note)
@@ -188,7 +206,7 @@ class Place(
         data = DataSet(path, self.split, self.limit, reader, self.seed).rereadable()
         if not (total := sum(1 for _ in data.lines())):
             raise no_graph(path, data)
-        judge = request.judge(data.reader(next(data.lines())).graph)
+        judge = request.judge(data.reader(next(data.lines())))
         check_placer(request.algorithm, (judge,))
         values, graphs, reused = list[float](), 0, 0
         placing = Placing(request, reader)
@@ -230,6 +248,7 @@ def resumable(out: Path | None) -> str:
     return f"stopped; {out} holds what is done, and the same command continues from there"
 
 
+@overload
 def place(
     graph: GraphLike,
     cluster: ClusterLike | None = None,
@@ -247,7 +266,49 @@ def place(
     trust_profile: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
-) -> Result:
+) -> Result: ...
+
+
+@overload
+def place(
+    graph: GraphLike,
+    cluster: ClusterLike | None = None,
+    *,
+    placer: str | Placer = DEFAULT_PLACER,
+    weights: FilePath | None = None,
+    objective: str | Objective = "",
+    against: str | Objective,
+    require: str | Iterable[str] = (),
+    constraints: ConstraintsLike | None = None,
+    rate: Quantity | None = None,
+    without: str | None = None,
+    subtasks: bool = False,
+    confidence: float | None = None,
+    trust_profile: bool = False,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+) -> Front: ...
+
+
+def place(
+    graph: GraphLike,
+    cluster: ClusterLike | None = None,
+    *,
+    placer: str | Placer = DEFAULT_PLACER,
+    weights: FilePath | None = None,
+    objective: str | Objective = "",
+    against: str | Objective = "",
+    require: str | Iterable[str] = (),
+    relocation: Relocation | None = None,
+    constraints: ConstraintsLike | None = None,
+    rate: Quantity | None = None,
+    without: str | None = None,
+    subtasks: bool = False,
+    confidence: float | None = None,
+    trust_profile: bool = False,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+) -> Result | Front:
     """Find a placement of a graph on a cluster.
 
     ``print`` shows the result like ``streamplace place``; notebooks show it with a picture.
@@ -266,6 +327,8 @@ def place(
     objective
         Objective: a name, with options after colons, or an `Objective`. By default the makespan
         of a task graph (all of its operators fire "all"), else the throughput.
+    against
+        Second objective: instead of one placement, find those of which none is better by both.
     require
         Conditions that the placement must meet, such as ``throughput>=0.99``.
     relocation
@@ -294,8 +357,9 @@ def place(
 
     Returns
     -------
-    Result
-        The ``placement``, its ``value``, and the proven ``bound`` if there is one.
+    Result or Front
+        The ``placement``, its ``value``, and the proven ``bound`` if there is one; with
+        ``against``, the ``points`` of the front.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Interval
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PrivateAttr
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLAN_SECONDS
@@ -18,6 +18,7 @@ from streamplace.model.paths import FilePath
 from streamplace.settings.convert import (
     BudgetLike,
     ClusterFile,
+    Constraints,
     Count,
     SearchBudget,
     Seconds,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from streamplace.planning.result import PlanCurve, PlanResult
     from streamplace.planning.traces import RateTrace
 
-    OffersLike = Catalogue | Iterable[Offer] | Mapping[str, Any] | FilePath
+    OffersLike = Catalogue | Iterable[Offer | Mapping[str, Any]] | Mapping[str, Any] | FilePath
     TraceLike = RateTrace | Mapping[str, Sequence[Quantity]] | FilePath
 else:  # not imported for the help; what converts a value checks its type
     MoveTerms = RateTrace = Any
@@ -155,6 +156,9 @@ class Plan(
         folder=None,
     )
 
+    # Constraints of a problem, which come with its graph.
+    _rules: Constraints | None = PrivateAttr(default=None)
+
     def check(self) -> None:
         """Refuse settings without effect, and two words for the same."""
         super().check()
@@ -191,7 +195,10 @@ class Plan(
         from streamplace.io.given import planned_graph
         from streamplace.model.what_if import changed_graph
 
-        graph = changed_graph(planned_graph(self.graph), **self.changes())
+        given, self._rules = planned_graph(self.graph)
+        if self._rules is not None:
+            self.refuse("constraints", "are given beside those of the problem; drop one")
+        graph = changed_graph(given, **self.changes())
         check_profile(graph, progress, trusts=self.trust_profile)
         return graph
 
@@ -244,6 +251,7 @@ class Plan(
             raise SettingError(f"a plan needs machines; give {needed}")
         settings = self.part(
             PlannerSettings,
+            constraints=self.constraints or self._rules,
             keep_parallelism=self.keep_parallelism or frozenset(self.keep),
             budget=self.limits() or PLAN_BUDGET,
             errors=errors_for(graph, self.confidence),
@@ -308,7 +316,7 @@ def plan(
     Parameters
     ----------
     graph
-        A graph, or the path of a file with one.
+        A graph, a problem, whose constraints count, or the path of a file with one.
     rate
         Tuples/s of all sources; by default the rate of the graph. ``"max"`` is the highest rate
         for which a plan on the machines is found.
@@ -319,7 +327,7 @@ def plan(
         Quantile of each source's rates that the plan carries; with 1, the peaks, it carries the
         complete trace.
     offers
-        Types of machines with prices, or the path of a TOML file with them.
+        Types of machines with prices, dictionaries of them, or the path of a TOML file.
     cluster
         Available machines, instead of offers; the plan uses the cheapest of them or, if they have
         no prices, as few as possible.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -30,6 +31,7 @@ from streamplace.settings.option import (
 )
 from streamplace.settings.shared import (
     ChangeOptions,
+    ConditionOptions,
     ConstraintOptions,
     DeviceOptions,
     LossOptions,
@@ -55,7 +57,13 @@ TRACE = ".trace.json"
 
 
 class Simulate(
-    ObjectiveOptions, ChangeOptions, LossOptions, DeviceOptions, ConstraintOptions, Verb
+    ObjectiveOptions,
+    ConditionOptions,
+    ChangeOptions,
+    LossOptions,
+    DeviceOptions,
+    ConstraintOptions,
+    Verb,
 ):
     """Simulate PLACEMENT of GRAPH: show what it reaches, what limits it, and what to move.
 
@@ -64,10 +72,11 @@ class Simulate(
     Throughput is computed in closed form. Loads are those at the full rate of the sources: a
     resource at 150 % lets two thirds of it pass. One pass is simulated event by event. With
     --constraints, a placement that breaks a rule is refused, and no move that would break one is
-    advised. With --engine, the exit code is 1 if the run with queues has not settled or its
-    settings decide its result. With --from, the command also lists the operators that move, the
-    time that moving takes, and the number of passes after which the move pays off: this compares
-    two placements. With --without, only the operators of the lost device move.
+    advised; with --require, one that misses a condition is refused. With --engine, the exit code
+    is 1 if the run with queues has not settled or its settings decide its result. With --from, the
+    command also lists the operators that move, the time that moving takes, and the number of
+    passes after which the move pays off: this compares two placements. With --without, only the
+    operators of the lost device move.
     """
 
     graph: Any = argument()
@@ -84,11 +93,6 @@ class Simulate(
         "Time that a moved operator needs to start, such as '2 s'. Only for problems that do not "
         "specify it.",
         HOW_LONG,
-    )
-    preset: str | None = option(
-        "--preset NAME",
-        "Simulate one pass by the rules of a paper (short for --objective makespan:preset=NAME).",
-        choices=names_in("streamsim.pass_rules:PRESETS"),
     )
     engine: bool = option(
         "--engine", "Also simulate with queues, which gives latencies and transients."
@@ -140,7 +144,7 @@ class Simulate(
         problem, placed = placed_problem(changed.at_rate(rate), self.placement)
         problem, placed, explanation = self.explain(problem, placed, objective)
         queues, figure = self._queues(problem, placed) if self.engine else (None, None)
-        judge = objective_of(problem, objective)
+        judge = objective_of(problem, objective, require=self.require)
         return Simulation(problem, placed, judge, explanation, queues, figure)
 
     def explain(
@@ -159,8 +163,12 @@ class Simulate(
             from streamplace.objectives.survives import after_loss
 
             problem, placement, move = after_loss(problem, placement, self.without, move)
-        judge = objective_of(problem, objective, move)
-        judge.check(problem)
+        judge = objective_of(problem, objective, move, self.require)
+        judge.check_use(problem)
+        if judge.conditions:
+            from streamplace.objectives.conditions import refuse_missed
+
+            refuse_missed(problem, judge, placement)
         return problem, placement, judge.explained(problem, placement)
 
     def _placed_for(
@@ -177,7 +185,7 @@ class Simulate(
 
         path, usual = path_of("placement", self.placement), suggested_by(problem.graph)
         placed_for, name = read_placed_for(path), spot(path)
-        rate, objective = self.rate, self._objective()
+        rate, objective = self.rate, self.objective
         if rate is None and not self.set:
             rate = placed_for.other_rate(problem.graph.source_rate)
             if rate is not None:
@@ -191,19 +199,6 @@ class Simulate(
                 words = f"{name} was placed for {placed_for.objective}"
                 progress.say(f"{words} (add --objective to evaluate it)")
         return rate, objective
-
-    def _objective(self) -> str | Objective:
-        """Objective, with the options of the preset."""
-        from streamplace.objectives.registry import OF_TASKS, named_objective
-
-        if self.preset is None:
-            return self.objective
-        if self.objective and named_objective(str(self.objective)).kind != "pass":
-            raise SettingError(
-                f"{self.name('preset')} sets how one pass is simulated, but "
-                f"{self.name('objective')} {self.objective} simulates none; drop one of the two"
-            )
-        return f"{self.objective or OF_TASKS}:preset={self.preset}"
 
     def _queues(self, problem: Problem, placement: Placement) -> tuple[QueueRun, Figure | None]:
         """Run with queues, with its picture if that is written."""
@@ -243,6 +238,7 @@ class Simulation(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``streamplace simulate --json``."""
         document = self.explanation.document()
+        document |= self.judge.condition_facts(self.problem, self.placement)
         if self.queues is None:
             return document
         facts = asdict(self.queues)
@@ -258,7 +254,8 @@ class Simulation(NamedTuple):
         title = Heading(graph.name, f": {report.title}")
         placed = Detail(operators_sheet(graph.operators, self.placement))
         queues = () if self.queues is None else self.queues.report().parts
-        return Report((title, *report.parts, placed, *queues))
+        told = self.judge.conditions_told(self.problem, self.placement)
+        return Report((title, *report.parts, *told, placed, *queues))
 
     def page(self) -> Report:
         """Report for a page, on which the placement is drawn."""
@@ -311,6 +308,7 @@ def simulate(
     cluster: ClusterLike | None = None,
     *,
     objective: str | Objective = "",
+    require: str | Iterable[str] = (),
     relocation: Relocation | None = None,
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
@@ -331,6 +329,8 @@ def simulate(
         operators to devices, or the path of a placement file.
     objective
         Objective that evaluates the placement, as for `place`.
+    require
+        Conditions, as for `place`. A placement that misses one is refused.
     relocation
         Current placement of the graph. The explanation then also lists the moves, their time, and
         the passes until they pay off.

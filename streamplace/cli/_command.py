@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OUTPUTS = frozenset(("-o", "--out", "--json", "-v", "-h"))
 """Options of output; others that are not fields of settings say what is done."""
 SIMULATED = (
-    *("rate", "objective", "present", "startup", "constraints", "set", "without", "preset"),
+    *("rate", "objective", "present", "startup", "constraints", "set", "without", "require"),
     *("cluster", "devices", "mips", "bandwidth"),
 )
 """Fields of other verbs that are options of ``simulate`` as well."""

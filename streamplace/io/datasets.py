@@ -80,7 +80,7 @@ class DataSet:
 
     def graphs_and_problems(self) -> Iterator[StreamGraph | Problem]:
         """Problems of the documents with a cluster, and graphs of the others."""
-        return map(graph_or_problem, self.lines())
+        return map(graph_or_problem, map(Document.of, self.lines()))
 
     def rereadable(self) -> "DataSet":
         """Return the data set with its lines in memory if its source is a pipe."""
@@ -117,9 +117,8 @@ def drawn(items: Iterable[T], limit: int | None, seed: int) -> Iterator[T]:
     return (item for _, item in sorted((i, item) for _, i, item in nsmallest(limit, numbered)))
 
 
-def graph_or_problem(line: Line) -> StreamGraph | Problem:
+def graph_or_problem(document: Document) -> StreamGraph | Problem:
     """Problem of a document with a cluster, graph of any other."""
-    document = Document.of(line)
     own = "cluster" in document.parts
     return problem_from(document, None, None) if own else document.graph()
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkabl
 
 from streamplace.errors import SettingError
 from streamplace.io.files import located
-from streamplace.io.graphs import documents, graph_from_dict, only, read_graph
+from streamplace.io.graphs import Document, documents, graph_from_dict, only, read_graph
 from streamplace.io.parsing import parse_tables
 from streamplace.io.placements import order_given
-from streamplace.io.problems import read_problem, usual_cluster
+from streamplace.io.problems import problem_from, read_problem, usual_cluster
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
@@ -70,8 +70,8 @@ ClusterLike = Cluster | int | Mapping[str, Any] | FilePath
 """A cluster, a number of equal devices, the tables of a cluster file, or its path."""
 ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
 """Constraints, the tables of a constraints file, or its path."""
-GraphLike = StreamGraph | Problem | NetworkxGraph | Mapping[str, Any] | FilePath
-"""A graph, a problem, a networkx graph, the tables of a graph file, or the path of a file."""
+GraphLike = StreamGraph | Problem | Document | NetworkxGraph | Mapping[str, Any] | FilePath
+"""A graph, a problem, a networkx graph, the tables of the file of one, or the path of a file."""
 PlacementLike = Placement | HasPlacement | Mapping[str, Any] | PandasSeries | FilePath
 """A placement, a result, operator → device as a mapping or a pandas Series, output of
 ``place --json``, or a path of a file."""
@@ -134,17 +134,17 @@ def _plain_groups(table: Any) -> Any:
     return [_plain_groups(group) for group in table] if isinstance(table, list | tuple) else table
 
 
-def given_graph(graph: GraphLike) -> StreamGraph | Problem | Path:
-    """Graph, problem, or path of a file with one."""
+def given_graph(graph: GraphLike) -> StreamGraph | Problem | Document | Path:
+    """Graph, problem, the document of one, or path of a file with one."""
     source = converted(graph)
-    if isinstance(source, StreamGraph | Problem):
+    if isinstance(source, StreamGraph | Problem | Document):
         return source
     if is_path(source):
         return Path(source)
     raise wrong(
         "graph", source,
         "a StreamGraph, a Problem, a directed networkx graph, a dictionary with operators and "
-        "streams, or the path of a file",
+        "streams or with a graph, or the path of a file",
     )  # fmt: skip
 
 
@@ -159,6 +159,8 @@ def problem_of(
     source = given_graph(graph)
     if isinstance(source, Path):
         problem = read_problem(source, devices, rules)
+    elif isinstance(source, Document):
+        problem = problem_from(source, devices, rules)
     elif isinstance(source, StreamGraph):
         problem = Problem(source, devices or usual_cluster(), rules)
     elif devices is None and rules is None:
@@ -173,32 +175,38 @@ def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
     source = given_graph(graph)
     if isinstance(source, Path):
         source = read_graph(source)
+    if isinstance(source, Document):
+        source = source.graph()
     chosen = source.graph if isinstance(source, Problem) else source
     return chosen if rate is None else chosen.at_rate(tuple_rate(rate))
 
 
-def planned_graph(graph: GraphLike) -> StreamGraph:
-    """Graph itself, of a problem, or of a file.
+def planned_graph(graph: GraphLike) -> tuple[StreamGraph, Constraints | None]:
+    """Graph itself, of a problem, or of a file, and the constraints of the problem, if any.
 
-    Raises SettingError for constraints or costs of a problem: the cheapest plan of its graph alone
-    is not that of the problem. Its cluster does not matter, because a plan has machines of its own.
+    Raises SettingError for costs of a problem, which are those on its devices. Its cluster does not
+    matter, because a plan has machines of its own.
     """
-    source, parts = given_graph(graph), set[str]()
-    if isinstance(source, Problem):
-        parts |= {"constraints"} if source.constraints != Constraints() else set()
-        parts |= {"seconds"} if source.seconds is not None else set()
-    elif isinstance(source, Path):
-        document = only(documents(source), source, "graph")
-        source, parts = document.graph(), set(document.parts)
-    if unused := [part for part in ("constraints", "seconds") if part in parts]:
-        raise SettingError(
-            f"a plan cannot use the {' and '.join(unused)} of a problem; give its graph alone"
-        )
-    return graph_of(source)
+    source = given_graph(graph)
+    if isinstance(source, Path):
+        source = only(documents(source), source, "graph")
+    if isinstance(source, Document):
+        rules, has_costs = source.parts.get("constraints"), "seconds" in source.parts
+        with located(source.where), located("constraints"):
+            constraints = None if rules is None else Constraints(**rules)
+    elif isinstance(source, Problem):
+        constraints, has_costs = source.constraints, source.seconds is not None
+    else:
+        return source, None
+    if has_costs:
+        raise SettingError("a plan cannot use the seconds of a problem; give its graph alone")
+    return graph_of(source), None if constraints == Constraints() else constraints
 
 
-def converted(graph: T) -> T | StreamGraph:
-    """Convert a networkx graph or a dictionary to a `StreamGraph`; return anything else as it is.
+def converted(graph: T) -> T | StreamGraph | Document:
+    """Convert a networkx graph or a dictionary; return anything else as it is.
+
+    A dictionary with a ``graph`` is the document of a problem.
 
     >>> converted({"operators": [{"name": "a", "rate": 5}], "streams": []})
     <StreamGraph graph: 1 operator, 0 streams, 5 /s>
@@ -206,6 +214,8 @@ def converted(graph: T) -> T | StreamGraph:
     if isinstance(graph, Problem | StreamGraph | str):  # the rest takes longer than HEFT
         return graph
     if isinstance(graph, Mapping) and not isinstance(graph, Placement):
+        if "graph" in graph and "operators" not in graph:
+            return Document(parse_tables("problem", dict(graph), "problem"), "problem", "graph")
         return graph_from_dict(parse_tables("graph", dict(graph), "graph"))
     if isinstance(graph, NetworkxGraph):
         from streamplace.io.networkx import from_networkx

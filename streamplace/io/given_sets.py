@@ -7,7 +7,8 @@ from typing import Any
 
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, drawn, graph_or_problem, split_of
-from streamplace.io.given import GraphLike, converted, problem_of
+from streamplace.io.given import GraphLike, converted, graph_of, problem_of
+from streamplace.io.graphs import Document
 from streamplace.io.lines import Line
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
@@ -24,7 +25,8 @@ def graphs_of(
 ) -> Iterator[StreamGraph | Problem]:
     """Graphs of a split, or problems if their documents have a cluster."""
     for item in _drawn(data, split, limit, seed=0):
-        yield graph_or_problem(item) if isinstance(item, Line) else item
+        document = Document.of(item) if isinstance(item, Line) else item
+        yield graph_or_problem(document) if isinstance(document, Document) else document
 
 
 def problems_of(
@@ -44,21 +46,25 @@ def problems_of(
 
 def _drawn(
     data: GraphsLike, split: str | None, limit: int | None, seed: int
-) -> Iterator[StreamGraph | Problem | Line]:
+) -> Iterator[StreamGraph | Problem | Document | Line]:
     """Graphs and problems that are drawn, before those of files are parsed."""
     if limit is not None and limit < 1:
         raise SettingError(f"limit is {quoted(limit)}; it must be at least 1")
     every = (
-        [item] if isinstance(item, StreamGraph | Problem) else DataSet(item, split).lines()
+        [item]
+        if isinstance(item, StreamGraph | Problem | Document)
+        else DataSet(item, split).lines()
         for item in _items(data, split)
     )
     return drawn(chain.from_iterable(every), limit, seed)
 
 
-def _items(data: GraphsLike, split: str | None) -> Iterator[StreamGraph | Problem | Path]:
+def _items(
+    data: GraphsLike, split: str | None
+) -> Iterator[StreamGraph | Problem | Document | Path]:
     """Graphs and problems of a split, and paths of files with more of them."""
     data = converted(data)
-    if isinstance(data, StreamGraph | Problem) or is_path(data):
+    if isinstance(data, StreamGraph | Problem | Document) or is_path(data):
         items: Iterable[Any] = [data]
     elif isinstance(data, Iterable):
         items = map(converted, data)
@@ -67,9 +73,9 @@ def _items(data: GraphsLike, split: str | None) -> Iterator[StreamGraph | Proble
     for item in items:
         if is_path(item):
             yield path_of("data", item)
-        elif not isinstance(item, StreamGraph | Problem):
+        elif not isinstance(item, StreamGraph | Problem | Document):
             raise wrong("data", item, WANTED)
         else:
-            graph = item.graph if isinstance(item, Problem) else item
+            graph = graph_of(item)
             if split in (None, split_of(graph.attributes)):
                 yield item

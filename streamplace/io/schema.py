@@ -46,7 +46,7 @@ class DeviceToml(TypedDict, total=False):
     egress: Egress
     ingress: Ingress
     watts: Annotated[Amount, doc("power of a busy core in excess of an idle one")]
-    price: Annotated[Amount, doc("per hour, in any currency; the cost of a plan on the cluster")]
+    price: Annotated[Amount, doc("per hour, in any currency; for plans and the objective cost")]
 
 
 LinkToml = TypedDict(

@@ -75,7 +75,7 @@ class Device(CheckedRow, DeviceFields[str, Quantity, int, frozenset[str]]):
     reserved
         MIPS of all its cores together that other processes take, such as Java.
     price
-        Price per hour, in any currency, which plans add up; 0 if it costs nothing.
+        Price per hour, in any currency, for plans and the objective cost; 0 if it costs nothing.
     """
 
     _error: ClassVar[type[StreamplaceError]] = ClusterError

@@ -21,11 +21,11 @@ from streamplace.objectives.relocation import limited, relocating
 
 BEYOND: Final = 1e100
 """A number beyond the value of any placement."""
-_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
+_WRITTEN = re.compile(r"\s*(\w[\w-]*\(.*\)|[\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
-def read_condition(text: str) -> Condition:
-    """Read a condition, such as ``throughput>=0.99`` or ``latency<=20ms``.
+def read_condition(text: str, problem: Problem | None = None) -> Condition:
+    """Read a condition, such as ``throughput>=0.99`` or ``latency(camera->alarm)<=20ms``.
 
     Examples
     --------
@@ -40,6 +40,7 @@ def read_condition(text: str) -> Condition:
         )
     name, sign, number = written.groups()
     objective = named_objective(name)
+    objective = objective if problem is None else objective.on(problem)
     return Condition(objective, "max" if sign == ">=" else "min", _number(number, objective, text))
 
 
@@ -106,9 +107,14 @@ def _restricted(
 
 
 def composed_objective(
-    chosen: str | Objective, require: Iterable[str] = (), relocation: Relocation | None = None
+    chosen: str | Objective,
+    require: Iterable[str] = (),
+    relocation: Relocation | None = None,
+    problem: Problem | None = None,
 ) -> Objective:
     """Build an objective from its name, the cost of moves if there are any, and conditions.
+
+    Their units are those for the problem, if there is one.
 
     Examples
     --------
@@ -116,7 +122,8 @@ def composed_objective(
     'devices with throughput>=1'
     """
     plain = named_objective(chosen) if isinstance(chosen, str) else chosen
-    limits = [read_condition(text) for text in require]
+    plain = plain if problem is None else plain.on(problem)
+    limits = [read_condition(text, problem) for text in require]
     if relocation is None:
         return subject_to(plain, limits)
     if relocation.most_moves is not None:
@@ -127,11 +134,17 @@ def composed_objective(
 def require_conditions(problem: Problem, objective: Objective, placement: Placement) -> None:
     """Raise PlacementError if a placement misses a condition; the message names the shortfall."""
     for condition in objective.conditions:
-        judge = condition.objective
-        value = judge.value(problem, placement)
-        if condition.shortfall(np.array(value)) > 0:
-            reached = f"{judge.name} {judge.format(value)}"
+        if not condition.is_met(problem, placement):
             raise PlacementError(
-                f"no placement was found with {condition.text}; the best one reaches {reached}; "
-                f"ask for {condition.looser}, or give a larger budget or more devices"
+                f"no placement was found with {condition.text}; of the best one, "
+                f"{condition.told(problem, placement)}; ask for {condition.looser}, or give a "
+                "larger budget or more devices"
             )
+
+
+def refuse_missed(problem: Problem, objective: Objective, placement: Placement) -> None:
+    """Raise PlacementError with all conditions that a given placement misses."""
+    missed = [c for c in objective.conditions if not c.is_met(problem, placement)]
+    if missed:
+        words = "; and ".join(c.told(problem, placement) for c in missed)
+        raise PlacementError(f"the placement misses what is required: {words}")

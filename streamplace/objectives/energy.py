@@ -4,6 +4,7 @@ import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
+from streamplace.objectives.pass_bounds import least_of_a_pass
 from streamplace.objectives.registry import objective
 
 
@@ -16,7 +17,34 @@ def _refusal(problem: Problem) -> str | None:
     )
 
 
-@objective("energy", sense="min", unit="J", of=" per pass", refuses=_refusal, beside="throughput")
+def _watts(problem: Problem) -> Floats:
+    """Watts of a core second of each device, [D].
+
+    What other processes take makes operators slower, but is not their work.
+    """
+    instance = problem.instance
+    return np.asarray(instance.free_cores / instance.cores * problem.cluster.devices.watts)
+
+
+def bound(problem: Problem) -> float:
+    """Least energy if only a spanning forest of the streams costs anything."""
+    return problem.cached("bound of energy", _bound)
+
+
+def _bound(problem: Problem) -> float:
+    apart, joules = 1.0 - np.eye(problem.n_devices), problem.cluster.joules_per_byte
+    return least_of_a_pass(problem, _watts(problem), lambda tuples, size: joules * size * apart)
+
+
+@objective(
+    "energy",
+    sense="min",
+    unit="J",
+    of=" per pass",
+    refuses=_refusal,
+    beside="throughput",
+    bound=bound,
+)
 def energy(problem: Problem, placements: Ints) -> Floats:
     """Joules per pass: the devices' watts × busy core seconds, and joules per byte sent.
 
@@ -26,8 +54,5 @@ def energy(problem: Problem, placements: Ints) -> Floats:
     from streamsim.pass_costs import spent
 
     passed = spent(problem.instance, np.atleast_2d(placements))
-    cluster = problem.cluster
-    # What other processes take makes operators slower, but is not their work.
-    free_share = problem.instance.free_cores / problem.instance.cores
-    joules = passed.core_seconds @ (free_share * cluster.devices.watts)
-    return np.asarray(joules + cluster.joules_per_byte * passed.remote_bytes)
+    joules = passed.core_seconds @ _watts(problem)
+    return np.asarray(joules + problem.cluster.joules_per_byte * passed.remote_bytes)

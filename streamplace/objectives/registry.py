@@ -4,6 +4,7 @@ The attributes of an objective are optional; their defaults suit any numeric val
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
@@ -56,6 +57,8 @@ class Objective:
         Unit of a value; "" for a share of 1.
     of
         Words that follow a value in a sentence, beginning with a space: what it is a sum of.
+    money
+        Unit of a value where devices have prices; empty if these do not matter.
     explain
         Function that explains the value of a placement.
     bound
@@ -70,6 +73,9 @@ class Objective:
         Function that returns one pass in time, to be drawn or written as a trace.
     measures
         Further numbers by name that a comparison averages, computed from a value.
+    culprit
+        Function that says what makes up the value of a placement, as a clause without its limit,
+        and the largest part of it.
     variant
         Function that returns the objective with options, such as another model of the network.
     kind
@@ -101,6 +107,7 @@ class Objective:
     ordered: bool = False
     unit: str = ""
     of: str = ""
+    money: str = ""
     explain: Callable[[Problem, Placement], Explanation] | None = None
     bound: Callable[[Problem], float | None] = _nothing
     limit: float | None = None
@@ -108,6 +115,7 @@ class Objective:
     picture: Callable[[Problem, Placement], Picture] | None = None
     timeline: Callable[[Problem, Placement], PassTimeline] | None = None
     measures: Callable[[Problem, float], Mapping[str, float]] = _no_measures
+    culprit: Callable[[Problem, Placement], tuple[str, str]] | None = None
     variant: "Callable[[Mapping[str, str]], Objective] | None" = None
     kind: Kind = ""
     usual: bool = True
@@ -129,12 +137,18 @@ class Objective:
         >>> named_objective("makespan:network=link").quantity
         'makespan'
         """
-        return self.plain.name.partition(":")[0]
+        return re.split("[:(]", self.plain.name, maxsplit=1)[0]
 
     @property
     def plain(self) -> "Objective":
         """The objective without conditions and without the cost of moves."""
         return self if self.base is None else self.base.plain
+
+    def on(self, problem: Problem) -> "Objective":
+        """The objective in the unit that it has for a problem; without conditions."""
+        if not self.money or not problem.cluster.devices.price.any():
+            return self
+        return replace(self, unit=self.money, of="", money="")
 
     def values(
         self,
@@ -168,6 +182,15 @@ class Objective:
         """Raise SettingError if it cannot evaluate a problem."""
         for condition in self.conditions:
             condition.check(problem)
+        self._check_refusal(problem)
+
+    def check_use(self, problem: Problem) -> None:
+        """Raise SettingError if it, or a condition, cannot evaluate a placement of a problem."""
+        for condition in self.conditions:
+            condition.objective.check_use(problem)
+        self._check_refusal(problem)
+
+    def _check_refusal(self, problem: Problem) -> None:
         reason = self.refuses(problem)
         if reason is not None:
             raise SettingError(
@@ -211,6 +234,19 @@ class Objective:
             self.quantity, value, sentence, placement, beside, assumptions(problem)
         )
 
+    def conditions_told(self, problem: Problem, placement: Placement) -> tuple[str, ...]:
+        """Sentences on the conditions whose values have causes."""
+        limits = [c for c in self.conditions if c.objective.culprit is not None]
+        return tuple(f"Condition: {c.told(problem, placement)}" for c in limits)
+
+    def condition_facts(self, problem: Problem, placement: Placement) -> dict[str, Any]:
+        """Conditions with the values of a placement, for a document; nothing without any."""
+        facts = [
+            {"condition": c.text, "value": c.objective.value(problem, placement)}
+            for c in self.conditions
+        ]
+        return {"conditions": facts} if facts else {}
+
     def pictured(self, problem: Problem, placement: Placement) -> Picture:
         """Marks for a drawing; without a picture of its own, only the value."""
         if self.picture is not None:
@@ -239,6 +275,19 @@ class Condition:
         """Direction in which more placements meet it."""
         return "less" if self.sense == "max" else "more"
 
+    def told(self, problem: Problem, placement: Placement) -> str:
+        """What a placement reaches, what is allowed, and why it is no better, if that is known."""
+        judge, asked = self.objective, "required" if self.sense == "max" else "allowed"
+        limit = f"{judge.format(self.limit)} {asked}"
+        if judge.culprit is None:
+            return f"{judge.name} {judge.format(judge.value(problem, placement))}, {limit}"
+        taken, most = judge.culprit(problem, placement)
+        return f"{taken}, {limit}; {most}"
+
+    def is_met(self, problem: Problem, placement: Placement) -> bool:
+        """Whether a placement meets it."""
+        return not self.shortfall(np.array(self.objective.value(problem, placement)))
+
     def shortfall(self, values: Floats) -> Floats:
         """Shortfall of values as a share of the limit (of 1 if that is 0); 0 if they meet it."""
         lack = self.limit - values if self.sense == "max" else values - self.limit
@@ -262,6 +311,7 @@ class Condition:
             )
 
 
+_CALL = re.compile(r"(\w[\w-]*)\((.*)\)")
 OBJECTIVES: Registry[Objective] = Registry("streamplace.objectives", "objective")
 DEFAULT: Final = "throughput"
 """Default objective of stream graphs."""
@@ -288,7 +338,16 @@ def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Regist
 
 
 def named_objective(text: str) -> Objective:
-    """Objective by name, with options after colons, as in ``makespan:network=link``."""
+    """Objective by name, with options after colons, as in ``makespan:network=link``.
+
+    >>> named_objective("latency(camera->alarm)").quantity
+    'latency'
+    """
+    if (call := _CALL.fullmatch(text)) is not None:
+        plain = OBJECTIVES[call[1]]
+        if plain.variant is None:
+            raise SettingError(f"objective {call[1]} takes no path; write {call[1]} alone")
+        return replace(plain.variant({"path": call[2]}), name=text, usual=False)
     name, *parts = text.split(":")
     plain = OBJECTIVES[name]
     if not parts:

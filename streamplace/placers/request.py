@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
 from streamplace.model.expansion import expand
-from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.conditions import composed_objective
@@ -18,6 +18,9 @@ from streamplace.placers.named import named_placer, with_weights
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 from streamplace.placers.result import Result
 from streamplace.progress import waiting
+
+if TYPE_CHECKING:
+    from streamplace.placers.front import Front
 
 CLEARLY_BETTER = 1.1
 """Factor by which subtasks placed one by one must be better to be mentioned."""
@@ -84,6 +87,15 @@ class PlacementRequest:
         result = replace(self.place(prepared), errors=errors, parallelism=parallelism)
         return replace(result, by_subtasks=self._by_subtasks(problem, result))
 
+    def front(self, problem: Problem, against: str | Objective) -> "Front":
+        """Front of the objective and another one."""
+        from streamplace.placers.front import front_of
+
+        prepared, algorithm = self.prepared(problem), self.algorithm
+        judge, other = self.judge(prepared), composed_objective(against, problem=prepared)
+        limits = algorithm.budget or self.budget
+        return front_of(prepared, judge, other, algorithm, seed=self.seed, budget=limits)
+
     def _by_subtasks(self, problem: Problem, result: Result) -> float | None:
         """Value of the subtasks placed one by one in a small part of the budget, if it is better.
 
@@ -111,13 +123,13 @@ class PlacementRequest:
 
     def place(self, prepared: Problem) -> Result:
         """Place a prepared problem; `Placer.place` evaluates the placement."""
-        judge = self.judge(prepared.graph)
+        judge = self.judge(prepared)
         return self.algorithm.place(prepared, judge, seed=self.seed, budget=self.budget)
 
-    def judge(self, graph: StreamGraph) -> Objective:
-        """Objective for a graph, with the conditions and the relocation."""
-        chosen = self.objective or suggested_by(graph)
-        return composed_objective(chosen, self.require, self.relocation)
+    def judge(self, problem: Problem) -> Objective:
+        """Objective for a problem, with the conditions and the relocation."""
+        chosen = self.objective or suggested_by(problem.graph)
+        return composed_objective(chosen, self.require, self.relocation, problem)
 
     def waiting(self, graph: str) -> AbstractContextManager[None]:
         """Show a spinner for this graph; only ``auto`` keeps its best placement on Ctrl-C."""

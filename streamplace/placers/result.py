@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamplace.objectives.throughput.loads import FullestResource
 
 LOG = logging.getLogger(__name__)
-CURVE = "streamplace.drawing.moves"
+CURVE = "streamplace.drawing.curves"
 """Module that draws what moves reach. It imports this one, so it is loaded by name."""
 PROVEN = 1e-6
 """Relative distance within which a value counts as its bound, or as what its search says."""
@@ -188,6 +188,7 @@ class Result(Pictured):
                 *([] if bound is None else [bound]),
                 *(f"Bound beside stuck sources: {percent(share)}" for share in self.levels),
                 *self._hint(),
+                *self.judge.conditions_told(self.problem, self.placement),
                 *self.likely(),
                 *assumed(assumptions(self.problem)),
                 *self.spare(),
@@ -253,6 +254,7 @@ class Result(Pictured):
             "assignment": self.placement.as_dict(),
             **order_facts(self.placement),
             **{**headline, name: headline.get(name, self.value)},
+            **self.judge.condition_facts(self.problem, self.placement),
             "bound": self.bound,
             "gap": self.gap,
             **({} if self.least_load is None else {"least_load": self.least_load}),

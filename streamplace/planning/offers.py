@@ -388,9 +388,13 @@ def catalogue_of(value: Any) -> Catalogue:
     if isinstance(value, Mapping):
         return offers_from_tables(value)
     listed = list(value) if isinstance(value, Iterable) else [value]
+    if listed and all(isinstance(offer, Mapping) for offer in listed):
+        return offers_from_tables({"offers": listed})
     if all(isinstance(offer, Offer) for offer in listed):
         return Catalogue.of(listed)
-    raise ValueError("it must be a list of Offer, the tables of an offers file, or its path")
+    raise ValueError(
+        "it must be a list of Offer or of dictionaries, the tables of an offers file, or its path"
+    )
 
 
 def parse_offers(content: bytes, where: str) -> Catalogue:

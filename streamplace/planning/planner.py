@@ -60,6 +60,7 @@ from streamplace.planning.packing import (
 from streamplace.planning.parallelism import parallelism_on_fastest, streams_between
 from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
 from streamplace.planning.rates import (
+    CLOSE,
     FLOWING,
     LOWEST,
     affordable,
@@ -68,6 +69,7 @@ from streamplace.planning.rates import (
     largest_rate,
     packed_at,
     promised_rate,
+    rate_not_excluded,
     rate_of,
     use_at,
 )
@@ -284,6 +286,9 @@ def _with_fewer_machines(
         if smaller is None:
             return packed, ()
         if rate_of(problem, smaller) < problem.rate * (1 - SLACK):
+            excluded = rate_not_excluded(problem, fewer, problem.rate)
+            if rest.over and rate * (1 + CLOSE) < excluded:  # found in a search that was cut short
+                return packed, ()
             cost = Prices.of(problem.catalogue).per_hour(fewer)
             carries = f"{digits(problem.with_reserve(rate), 6)} tuples/s for {cost:g} per hour"
             one = problem.catalogue.family(offers[less].name)

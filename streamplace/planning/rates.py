@@ -166,7 +166,7 @@ def largest_rate(
         carried = min(rate_of(at, packed), limit)
         return carried, renumbered(packed, at.catalogue, problem.catalogue)
 
-    high = _rate_not_excluded(problem, counts, min(most, limit))
+    high = rate_not_excluded(problem, counts, min(most, limit))
     slightly_less = () if counts else (high / (1 + CLOSE),)
     for rate in (high, *slightly_less, *(high / 4**i for i in range(1, DIVISIONS))):
         if rate < LOWEST:
@@ -239,7 +239,7 @@ def _highest_rate(problem: PlanProblem) -> float:
     return min(HIGHEST, float(floor_digits(Fraction(problem.rate_limit))))
 
 
-def _rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
+def rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
     """Largest rate up to ``most`` that neither total resources nor core speeds exclude."""
     numbers = counts or tuple(offer.at_most for offer in problem.catalogue.offers)
 

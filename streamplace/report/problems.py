@@ -98,7 +98,7 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
     part["what_if"] = ""
     cluster = problem.cluster
     part["devices"] = devices_part(cluster)
-    part["objective"] = objective_part(judge)
+    part["objective"] = objective_part(judge.on(problem))
     if assumed := assumptions(problem):
         part["assumptions"] = [printable(sentence) for sentence in assumed]
     group = _link_groups(cluster)

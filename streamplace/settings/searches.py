@@ -1,4 +1,4 @@
-"""Options of verbs that search or learn: conditions, rates, limits, data sets."""
+"""Options of verbs that search or learn: rates, limits, data sets."""
 
 from typing import Annotated
 
@@ -12,21 +12,10 @@ from streamplace.settings.convert import (
     Rates,
     SearchBudget,
     Share,
-    Texts,
     Whole,
 )
 from streamplace.settings.option import HOW_LONG, file_key, option
 from streamplace.settings.shared import SEED, SPLIT
-
-
-class ConditionOptions(VerbSettings):
-    """Conditions of a placement."""
-
-    require: Texts = option(
-        "--require CONDITION…",
-        "Condition that the placement must meet, such as 'throughput>=0.99' or 'latency<=20ms'. "
-        "May be repeated.",
-    )
 
 
 class RateOptions(VerbSettings):

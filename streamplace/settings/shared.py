@@ -1,4 +1,4 @@
-"""Options that several verbs share: objectives, devices, constraints, changes of a graph."""
+"""Options that several verbs share: objectives, conditions, devices, changes of a graph."""
 
 from typing import Any
 
@@ -35,6 +35,16 @@ class ObjectiveOptions(VerbSettings):
     )
     rate: Rate | None = option(
         "--rate RATE", "Total rate of the sources. Replaces the rate of the graph."
+    )
+
+
+class ConditionOptions(VerbSettings):
+    """Conditions of a placement."""
+
+    require: Texts = option(
+        "--require CONDITION…",
+        "Condition that the placement must meet, such as 'throughput>=0.99', 'latency<=20ms' or "
+        "'latency(camera->alarm)<=50ms'. May be repeated.",
     )
 
 

@@ -38,6 +38,8 @@ def unexplained(*texts):
 def test_fields_of_a_stream_graph_are_explained(run, graph, placement):
     placed = run("place", graph, "--placer", "round-robin", "--json")
     simulated = run("simulate", graph, placement, "--engine", "--json")
+    front = run("place", graph, "--against", "latency", "--evaluations", "100", "--json")
+    assert not unexplained(front.out)
     assert not unexplained(placed.out, simulated.out)
 
 

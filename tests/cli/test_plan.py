@@ -60,18 +60,25 @@ def test_given_machines_are_used_sparingly(folder, run):
     assert "need 1 machine. No plan needs fewer." in run("plan", "graph.json", *options[:-1]).out
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("constraints", {"constraints": {"exlocate": [["a", "b"]]}}),
-        ("seconds", {"cluster": {"devices": [{"name": "d"}]}, "seconds": [[1e-6]] * 3}),
-    ],
-)
-def test_parts_of_a_problem_that_plans_do_not_use_are_refused(folder, refusal, name, parts):
+def test_costs_of_a_problem_are_refused(folder, refusal):
     """The cheapest plan of the graph alone is not that of the problem."""
+    parts = {"cluster": {"devices": [{"name": "d"}]}, "seconds": [[1e-6]] * 3}
     graph = json.loads((folder / "graph.json").read_text())
     (folder / "problem.json").write_text(json.dumps({"graph": graph, **parts}))
-    assert name in refusal("plan", "problem.json", "--rate", "2000", "--offers", "offers.toml")
+    assert "seconds" in refusal("plan", "problem.json", "--rate", "2000", "--offers", "offers.toml")
+
+
+def test_constraints_of_a_problem_count_unless_others_are_given(folder, run, refusal):
+    graph = json.loads((folder / "graph.json").read_text())
+    a, b = (row["name"] for row in graph["operators"][:2])
+    problem = {"graph": graph, "constraints": {"exlocate": [[a, b]]}}
+    (folder / "problem.json").write_text(json.dumps(problem))
+    (folder / "rules.toml").write_text(f'exlocate = [["{a}", "{b}"]]\n')
+    options = ("--rate", "2000", "--offers", "offers.toml", "--evaluations", "20000")
+    rules = ("--constraints", "rules.toml")
+    alike = run("plan", "graph.json", *options, *rules).out
+    assert run("plan", "problem.json", *options).out == alike
+    assert "beside those of the problem" in refusal("plan", "problem.json", *options, *rules)
 
 
 def test_the_cluster_of_a_problem_does_not_matter(folder, run):

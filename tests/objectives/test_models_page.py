@@ -119,7 +119,10 @@ class _Page:
             self.latency[a, b] + self.P * t * (self.g + size * self.W(a, b))
             for a, b, t, size in self.remote(p)
         )
-        return float(self.B(p).sum()) + sum(ways)
+        if not any(d.price for d in self.devs):
+            return float(self.B(p).sum()) + sum(ways)
+        each = [d.price / 3600 / d.cores for d in self.devs]
+        return 1e6 * float(self.B(p) @ each)
 
 
 LEFT_OUT: Terms = {
@@ -136,7 +139,9 @@ def unruled(seed):
     rate = float(rng.uniform(1e3, 3e4))
     source = Operator("s", ipt=float(rng.uniform(1e3, 3e5)), payload=900, rate=rate)
     streams = [Stream("s", "v2", 0.5), *graph.streams]
-    devices = replace(cluster.devices, watts=rng.uniform(1, 90, cluster.n_devices))
+    prices = rng.uniform(0, 9, cluster.n_devices) * (seed % 2)
+    watts = rng.uniform(1, 90, cluster.n_devices)
+    devices = replace(cluster.devices, watts=watts, price=prices)
     latency = rng.uniform(0, 1e-2, cluster.latency_s.shape)
     np.fill_diagonal(latency, 0)
     drawing = replace(cluster, devices=devices, latency_s=latency, joules_per_byte=1e-6)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from planning_cases import chain
+from ruled_problems import drawn
 from streamsim_strategies import placed
 
 from streamplace.api import place
-from streamplace.errors import SettingError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.conditions import composed_objective, read_condition, subject_to
@@ -208,3 +209,70 @@ def test_the_bound_of_devices_counts_rules_memory_and_the_rate(rules, require, m
     found = place(problem, objective="devices", require=require)
     assert found.value == needed
     assert found.proven
+
+
+PRICES = [replace(PAIR[0], price=0.36, cores=2), replace(PAIR[1], price=3.6)]
+PRICED = Problem(PIPE, Cluster.of(PRICES, bandwidth=8e6, latency=0.1))
+
+
+@pytest.mark.parametrize(("devices", "expected"), [((0, 0), 0.25), ((0, 1), 2.05), ((1, 1), 2.5)])
+def test_with_prices_cost_is_money_for_a_million_passes(devices, expected):
+    """A core of a costs 50, one of b 1000 per million seconds; links cost nothing."""
+    judge = composed_objective("cost", problem=PRICED)
+    placed = PRICED.placement(devices)
+    assert judge.value(PRICED, placed) == pytest.approx(expected)
+    assert f"cost {expected:g} per million passes" in judge.explained(PRICED, placed).words
+
+
+def test_limits_of_cost_are_money_where_devices_have_prices():
+    result = place(PRICED, objective="latency", require="cost<=0.3", budget=Budget(None, 200))
+    assert set(result.placement.values()) == {"a"}
+    assert result.to_json()["conditions"] == [{"condition": "cost<=0.3", "value": 0.25}]
+    with pytest.raises(SettingError, match="'3ms' is not a number"):
+        place(PRICED, require="cost<=3ms")
+    assert place(PROBLEM, require="cost<=5ms", budget=Budget(None, 200)).value == 1
+
+
+def spending(seed):
+    """Problem with prices or without, with watts, and with rules of all kinds."""
+    rng = np.random.default_rng(seed)
+    plain = drawn(rng, int(rng.integers(2, 6)), int(rng.integers(1, 4)))
+    is_priced = rng.random() < 0.5
+    devices = [
+        replace(
+            device,
+            watts=float(rng.uniform(1, 90)),
+            price=float(rng.uniform(0.1, 2)) if is_priced else 0.0,
+        )
+        for device in plain.cluster.devices
+    ]
+    d = len(devices)
+    cluster = Cluster.of(
+        devices,
+        bandwidth=rng.uniform(1e8, 1e9, (d, d)),
+        latency=rng.uniform(0, 1e-3, (d, d)),
+        overhead=float(rng.choice([0, 1e-5])),
+        joules_per_byte=float(rng.choice([0, 1e-6])),
+    )
+    return Problem(plain.graph, cluster, plain.constraints)
+
+
+@pytest.mark.parametrize("name", ["cost", "energy"])
+def test_no_placement_costs_less_than_the_bound_and_one_of_a_tree_costs_it(name):
+    """Of a tree of streams the bound is exact, without constant loads, and rules for pairs."""
+    exact = 0
+    for seed in range(120):
+        try:
+            problem = spending(seed)
+        except StreamplaceError:  # rules that exclude each other
+            continue
+        every = np.array([*product(range(problem.n_devices), repeat=problem.n_operators)], np.int32)
+        values = OBJECTIVES[name].values(problem, every[problem.legal(every)])
+        least = OBJECTIVES[name].bound(problem)
+        assert least <= values.min() * (1 + 1e-9)
+        rules = problem.constraints
+        memory = problem.graph.operators.memory.any()
+        if not (rules.colocate or rules.exlocate or memory or len(problem.instance.constant)):
+            exact += 1
+            assert least == pytest.approx(values.min())
+    assert exact > 10
