@@ -37,8 +37,8 @@ from streamplace.flink.decide.candidates import Question, candidates
 from streamplace.flink.decide.slot_assignment import MODE_SETTING, MODES
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.local.dist import find_flink
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.mounting import reporter_files, reporter_patch
-from streamplace.flink.operator.patching import merged
 from streamplace.flink.operator.resource import FlinkResource
 from streamplace.flink.rest.plan import layout_of
 from streamplace.flink.watch.pods import numbered

@@ -36,8 +36,8 @@ from streamplace.control.policies.autoscaler import CATCH_UP, RESTART, TARGET
 from streamplace.flink.local.dist import find_flink
 from streamplace.flink.measure.profile import JobProfile
 from streamplace.flink.measure.steadiness import steady_profile
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
-from streamplace.flink.operator.patching import merged
 from streamplace.flink.operator.resource import FlinkResource, rest_of
 from streamplace.flink.rest.client import RUNNING, FlinkError, Rest
 

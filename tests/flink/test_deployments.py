@@ -12,7 +12,7 @@ from operator_stand_in import kubeconfig, resource, specification
 from pods import STATE
 
 from streamplace.flink.deployment import deployment_of
-from streamplace.flink.operator.patching import merged
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import FlinkError
 

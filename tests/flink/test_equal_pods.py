@@ -23,7 +23,7 @@ from streamplace.flink.advise.equal_pods import (
 from streamplace.flink.decide.slot_assignment import MODES
 from streamplace.flink.deployment import deployment_of
 from streamplace.flink.engine import FlinkEngine
-from streamplace.flink.operator.patching import merged
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.watch.pods import PodModeller
 from streamplace.io.ledger import MOVE, errors_of_runs, recorded_runs
 from streamplace.model import Cluster, Operator, Stream, StreamGraph

@@ -30,7 +30,7 @@ from streamplace.flink.deployment import JobDeployment
 from streamplace.flink.layout import Layout
 from streamplace.flink.measure.cluster import POD_CPU_FACTOR, capacity
 from streamplace.flink.measure.key_shares import Shares
-from streamplace.flink.operator.patching import merged
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.resource import FlinkResource, nested
 from streamplace.flink.rest.client import Rest
 from streamplace.flink.rest.settings import USUAL, shown_settings
