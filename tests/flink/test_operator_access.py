@@ -9,11 +9,13 @@ import httpx
 import pytest
 import yaml
 from fake_flink import FakeFlink
-from operator_stand_in import PATH, kubeconfig, reconciled, specification
+from operator_stand_in import PATH, kubeconfig, reconciled, resource, specification
 from pods import NAMESPACE
 
+from streamplace.errors import StreamplaceError
 from streamplace.flink.operator.resource import rest_of
 from streamplace.flink.rest.client import NoAnswer
+from streamplace.flink.settings import FlinkAdviseSettings, FlinkMoveSettings, FlinkWatchSettings
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/kubernetes.md"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces"
@@ -39,11 +41,11 @@ def rules(*taken):
     """Rules of both Roles, but for some pairs of a resource and a verb."""
     every = [deepcopy(rule) for role in roles() for rule in role["rules"]]
     for rule in every:
-        for resource, verb in taken:
-            if rule["resources"] == [resource]:
+        for kind, verb in taken:
+            if rule["resources"] == [kind]:
                 rule["verbs"] = [other for other in rule["verbs"] if other != verb]
-            elif resource in rule["resources"] and verb in rule["verbs"]:
-                rule["resources"] = [other for other in rule["resources"] if other != resource]
+            elif kind in rule["resources"] and verb in rule["verbs"]:
+                rule["resources"] = [other for other in rule["resources"] if other != kind]
     return [rule for rule in every if rule["resources"] and rule["verbs"]]
 
 
@@ -120,6 +122,47 @@ def test_a_right_that_is_missing_is_named(pods, run, tmp_path, resource, verb, c
 def test_session_jobs_are_looked_for_where_there_is_no_deployment(pods, run, tmp_path):
     with account(pods, rules(("flinksessionjobs", "get")), tmp_path):
         assert "flinksessionjobs" in refused(run, "profile")
+
+
+def annotated(settings, **annotations):
+    """Settings with annotations of the resource."""
+    names = {f"streamplace.io/{k.replace('_', '-')}": v for k, v in annotations.items()}
+    others = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    return settings.annotated(resource(metadata={"annotations": names | others}))
+
+
+def test_limits_of_a_resource_hold_for_what_is_not_typed():
+    """Each command reads those that it has."""
+    limits = {"lag": "2 min", "at_most": "6", "not_between": "08:00-12:00, 13:00-18:00"}
+    limits |= {"max_interruption": "90s", "headroom": "0.2"}
+    watch = annotated(FlinkWatchSettings.of_command({"at_most": "4", "apply": True}), **limits)
+    assert (watch.lag, watch.at_most) == (120.0, 4)
+    assert [hours.start.hour for hours in watch.guards().quiet] == [8, 13]
+    assert annotated(FlinkMoveSettings.of_command({}), **limits).max_interruption == 90.0
+    advise = annotated(FlinkAdviseSettings.of_command({"rate": "2x"}), **limits)
+    assert advise.of_plan().headroom == 0.2
+
+
+@pytest.mark.parametrize(
+    ("annotations", "words"),
+    [
+        ({"lag": "soon"}, "streamplace.io/lag of FlinkDeployment flink/count"),
+        ({"at_most": "0"}, "streamplace.io/at-most of FlinkDeployment flink/count is '0'"),
+        ({"not_between": "day"}, "streamplace.io/not-between of FlinkDeployment flink/count is"),
+        ({"lagg": "1s"}, "streamplace.io/lagg of FlinkDeployment flink/count is not known; did"),
+    ],
+)
+def test_a_bad_annotation_is_named_with_its_resource(annotations, words):
+    with pytest.raises(StreamplaceError, match=words) as refusal:
+        annotated(FlinkWatchSettings.of_command({}), **annotations).guards()
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("command", ["advise", "move", "watch"])
+def test_annotations_are_read_before_a_job_is_measured(pods, run, context, command):
+    with reconciled(pods, "count"):
+        pods.call("PATCH", f"{PATH}/count", {"metadata": {"annotations": {"streamplace.io/x": ""}}})
+        assert "annotation streamplace.io/x of FlinkDeployment" in refused(run, command)
 
 
 def each(first, *others):

@@ -159,6 +159,7 @@ def _tell_modes(
             raise journal.unfinished()
     engine = settings.engine(say)
     resource = engine.rest.resource
+    settings = settings.annotated(resource)
     assert isinstance(resource, FlinkResource)
     resource.refuse_shared()
     job = engine.job(settings.job)

@@ -72,6 +72,7 @@ def watch_(
         with ExitStack() as stack:
             stack.enter_context(interruptible())
             engine, program = settings.engine(say), settings.program(jar, arguments)
+            settings = settings.annotated(engine.rest.resource)
             guards, judge = settings.guards(), settings.judge()
             store = Store.usual()
             if settings.apply and isinstance(engine.rest.resource, FlinkResource):

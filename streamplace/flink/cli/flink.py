@@ -356,6 +356,7 @@ def advise_(
         spare_others(*files)
     check_output(output, is_folder=folder is not None)
     program, engine = settings.program(jar, arguments), settings.engine(say)
+    settings = settings.annotated(engine.rest.resource)
     with waiting("watching the job until it is steady, then planning"):
         advice = engine.advise(
             engine.job(settings.job),

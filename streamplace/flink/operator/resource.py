@@ -30,6 +30,8 @@ VERSION_OF_API = "flink.apache.org/v1beta1"
 GROUP = f"/apis/{VERSION_OF_API}"
 PLURALS = {DEPLOYMENT: "flinkdeployments", SESSION_JOB: "flinksessionjobs"}
 CONFIGURATION = "flinkConfiguration"
+PREFIX = "streamplace.io/"
+"""Beginning of the names of annotations that are read here."""
 REST_PORT = "8081"
 VERSION = re.compile(r"v([12])_(\d{1,3})")
 """Versions of Flink as the operator writes them, such as ``v2_3``."""
@@ -70,6 +72,7 @@ _METADATA = read_of(
     resourceVersion=Required[str],
     deletionTimestamp=str,
     labels=dict[str, str],
+    annotations=dict[str, str],
     ownerReferences=rows(kind=str, name=str),
     managedFields=_ROWS[read_of(manager=str)],
 )
@@ -170,6 +173,12 @@ class FlinkResource:
         """Specification of the job; empty for a session cluster."""
         job: Mapping[str, Any] = self.spec.get("job") or {}
         return job
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Annotations by which its users tell limits, without their prefix."""
+        own = self.document["metadata"].get("annotations") or {}
+        return {k.removeprefix(PREFIX): v for k, v in own.items() if k.startswith(PREFIX)}
 
     @property
     def job_id(self) -> str:
