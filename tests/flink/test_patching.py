@@ -28,6 +28,8 @@ from pods import NAMESPACE
 
 from streamplace.cli.main import main
 from streamplace.errors import SettingError
+from streamplace.flink.advise.equal_pods import PREDICTED, PodPatch
+from streamplace.flink.advise.patch_file import write_patch
 from streamplace.flink.measure.steadiness import steady_profile
 from streamplace.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
 from streamplace.flink.operator.journal import JournalMap, PatchClaim
@@ -363,7 +365,12 @@ class Scripted:
     states: list[str]  # before a patch, and after each one; "" if that is not taken up
     document: dict[str, Any] = field(
         default_factory=lambda: {
-            "metadata": {"name": "count", "generation": 0, "resourceVersion": "1"},
+            "metadata": {
+                "name": "count",
+                "generation": 0,
+                "uid": "1",
+                "resourceVersion": "1",
+            },
             "spec": specification(),
             "status": {"jobStatus": {"state": "RUNNING"}},
         }
@@ -532,6 +539,23 @@ def test_a_merge_patch_is_taken_back():
     document = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
     patch = {"a": {"b": None, "c": {"d": 4, "x": 5}, "y": 6}, "z": {"w": 1}}
     assert merged(merged(document, patch), inverse(document, patch)) == document
+
+
+def test_a_patch_file_is_taken_by_kubectl_and_by_kustomize(pods, api, operator, tmp_path):
+    fields = (("job/parallelism", 3, "was 1"), (f"flinkConfiguration/{MODE}", "TASKS", ""))
+    patch = PodPatch((PREDICTED,), fields, "3 × half", NAMESPACE, "count")
+    path = tmp_path / "patch.yaml"
+    write_patch(patch, path)
+    manifest = {key: operator.get()[key] for key in ("apiVersion", "kind", "spec")}
+    manifest["metadata"] = {"name": "count", "namespace": NAMESPACE}
+    (tmp_path / "count.yaml").write_text(yaml.safe_dump(manifest))
+    kustomization = {"resources": ["count.yaml"], "patches": [{"path": "patch.yaml"}]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    spec = merged(specification(), patch.document["spec"])
+    assert yaml.safe_load(pods.kubectl("kustomize", str(tmp_path)))["spec"] == spec
+    command = read_resource(api, NAMESPACE, "count").patch_command(str(path))
+    assert "patched" in pods.kubectl(*shlex.split(command)[1:])
+    assert operator.get()["spec"] == spec
 
 
 @pytest.mark.slow
