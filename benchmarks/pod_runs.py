@@ -15,8 +15,8 @@ from pods import NAMESPACE, PodCluster, kubernetes
 from studies import append_row, read_rows
 
 from streamplace.flink.local.session import find_flink
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
-from streamplace.flink.operator.patching import merged
 from streamplace.flink.operator.resource import FlinkResource, rest_of
 from streamplace.flink.rest.client import RUNNING, FlinkError, Rest
 

@@ -6,7 +6,7 @@ from inspect import get_annotations
 from math import inf
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from annotated_types import Interval
 from pydantic import BeforeValidator
@@ -20,7 +20,7 @@ from streamplace.model.defaults import (
     START_SECONDS,
     TRIES,
 )
-from streamplace.model.message_text import quoted
+from streamplace.model.message_text import quoted, shown, suggestion
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
     ClusterFile,
@@ -42,11 +42,16 @@ if TYPE_CHECKING:
     from streamplace.flink.program.program import Program
     from streamplace.flink.prometheus.client import PrometheusAddress, TimeRange
     from streamplace.flink.prometheus.job_history import JobHistory
-    from streamplace.flink.rest.client import Rest
+    from streamplace.flink.rest.client import JobResource, Rest
     from streamplace.flink.watch.deciding import Guards, RateJudge
     from streamplace.planning.problem import PlannerSettings
 
 Tell = Callable[[str], None]
+LIMITS = (
+    *("lag", "at_most", "not_between", "least_time", "move_price"),
+    *("max_interruption", "headroom"),
+)
+"""Fields that annotations of a resource may set, in ``watch``, ``move`` and ``advise``."""
 
 
 def _cards(value: Any) -> Any:
@@ -93,6 +98,26 @@ class FlinkSettings(VerbSettings):
     )
     cert: Path | None = file_key("FILE", "Certificate of the client (PEM).")
     key: Path | None = file_key("FILE", "Key of the certificate (PEM), if that is another file.")
+
+    def annotated(self, resource: "JobResource | None") -> Self:
+        """These settings, with limits in annotations of a resource for what the user left out."""
+        from streamplace.flink.operator.resource import PREFIX, FlinkResource
+
+        if not isinstance(resource, FlinkResource):
+            return self
+        keys = {name.replace("_", "-"): name for name in LIMITS}
+        stored: dict[str, Any] = {}
+        names: dict[str, str] = {}
+        for key, value in resource.annotations.items():
+            title = f"annotation {shown(PREFIX + key)} of {resource.title}"
+            if (name := keys.get(key)) is None:
+                hint = suggestion(key, keys) or f"; known are {', '.join(keys)}"
+                raise SettingError(f"{title} is not known{hint}")
+            if name in type(self).model_fields:  # others are for other commands
+                many = self.options()[name].is_repeatable
+                stored[name] = [part.strip() for part in value.split(",")] if many else value
+                names[name] = title
+        return self.completed(stored, names)
 
     def client(self) -> "Rest":
         """REST interface of the cluster."""
@@ -371,7 +396,9 @@ class FlinkWatchSettings(JobMoveSettings, JobSettings):
         """When nothing is moved."""
         from streamplace.flink.watch.deciding import Guards, QuietHours
 
-        return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
+        name = self.name("not_between")
+        hours = tuple(QuietHours.of(text, name) for text in self.not_between)
+        return Guards(self.least_time, hours)
 
     def judge(self) -> "RateJudge":
         """Judge that decides on the number of TaskManagers."""

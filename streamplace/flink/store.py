@@ -30,16 +30,16 @@ from streamplace.io.files import spot, user_state
 from streamplace.model.message_text import shown
 
 FILE = "store.sqlite"
-VERSION, UPGRADED = 5, 4
-"""Version of the tables and of the types of their rows, and the one that is brought to it.
+VERSION, UPGRADED = 6, (4, 5)
+"""Version of the tables and of the types of their rows, and those that are brought to it.
 
-Every change of them needs a new one. A file of the one before may have an unfinished change.
+Every change of them needs a new one.
 """
 BUSY_SECONDS = 10.0
 """Seconds to wait for another process that writes."""
 LEASE_SECONDS, RENEWAL_SECONDS = 180.0, 30.0
 """Time for which a holder on another machine counts as running, and between two renewals."""
-TABLES = ("moves", "patches", "programs", "watches", "rounds", "decisions", "rates")
+TABLES = ("moves", "programs", "watches", "rounds", "decisions", "rates")
 _SCHEMA = "".join(
     f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, document TEXT NOT NULL);"
     f"CREATE INDEX owner_of_{name} ON {name} (owner, id);"
@@ -150,7 +150,7 @@ class Store:
         if not self.path.exists():
             return {}
         with self._opened("BEGIN") as rows:
-            if _version(rows.database) != UPGRADED:
+            if _version(rows.database) not in UPGRADED:
                 return rows.all(table, owner, last) if _has_tables(rows.database) else {}
         with self.transaction() as rows:
             return rows.all(table, owner, last)
@@ -160,7 +160,7 @@ class Store:
         """One transaction, alone and on the disk when the block ends."""
         left = [*_LEFT.get(self.path, ())]
         with self._opened("BEGIN IMMEDIATE") as rows:
-            if _version(rows.database) == UPGRADED:
+            if _version(rows.database) in UPGRADED:
                 _upgrade(rows.database)
             if not _has_tables(rows.database):
                 for statement in _SCHEMA.split(";"):
@@ -206,20 +206,12 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _upgrade(database: sqlite3.Connection) -> None:
-    """Bring the rows of the version before to this one.
-
-    That version measured some changes of a specification, and kept those that were better. One
-    that was not measured to be better goes back.
-    """
-    database.execute(
-        "UPDATE patches SET document = json_set(document, '$.requested', ?, '$.is_patched', "
-        "json('false')) WHERE json_extract(document, '$.least_rate') > 0 "
-        "AND json_extract(document, '$.verdict') IS NOT 'better'",
-        ["the specification as it was"],
-    )
-    database.execute(
-        "UPDATE patches SET document = json_remove(document, '$.verdict', '$.least_rate')"
-    )
+    """Bring the tables to this version; those before had changes of specifications here."""
+    if left := database.execute("SELECT owner FROM patches").fetchone():
+        raise _NotUsable(
+            f"another version of streamplace has begun a change of {left[0]}; finish it with that"
+        )
+    database.execute("DROP TABLE patches")
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
@@ -240,6 +232,7 @@ class Holder(BaseModel):
     model_config = WHOLE
 
     host: str  # its machine
+    boot: str = ""  # start of that machine, as others may have its name; empty if unknown
     process: int
     started: int  # start time of its process, in the kernel's clock ticks; 0 if unknown
 
@@ -247,12 +240,12 @@ class Holder(BaseModel):
     def current(cls) -> "Holder":
         """Return the calling process."""
         process = os.getpid()
-        return cls(host=socket.gethostname(), process=process, started=_started(process) or 0)
+        return cls(**_machine(), process=process, started=_started(process) or 0)
 
     @property
     def is_here(self) -> bool:
         """Whether its process is one of this machine."""
-        return self.host == socket.gethostname()
+        return {"host": self.host, "boot": self.boot} == _machine()
 
     @property
     def runs(self) -> bool:
@@ -287,21 +280,32 @@ def held(row: C) -> C:
     return row.model_copy(update={"holder": Holder.current(), "renewed": utc_now()})
 
 
-def keep_renewed(holder: object, table: Table[C]) -> None:
-    """Renew the rows of a table that this process holds, as long as an object lives."""
-    store, alive, process = Store.usual(), ref(holder), Holder.current()
+def keep_renewed(claim: object, renew: Callable[[], None]) -> None:
+    """Call a function that renews a claim, as long as that lives."""
+    alive = ref(claim)
 
-    def renew() -> None:
+    def repeat() -> None:
         while True:
             sleep(RENEWAL_SECONDS)
             if alive() is None:
                 return
-            with suppress(StoreError), store.transaction() as rows:
-                for number, row in rows.all(table).items():
-                    if row.holder == process:
-                        rows.put(table, number, row.model_copy(update={"renewed": utc_now()}))
+            with suppress(StreamplaceError):
+                renew()
 
-    Thread(target=renew, daemon=True).start()
+    Thread(target=repeat, daemon=True).start()
+
+
+def renewal(table: Table[C]) -> Callable[[], None]:
+    """Function that renews the rows of a table that this process holds."""
+    store, process = Store.usual(), Holder.current()
+
+    def renew() -> None:
+        with store.transaction() as rows:
+            for number, row in rows.all(table).items():
+                if row.holder == process:
+                    rows.put(table, number, row.model_copy(update={"renewed": utc_now()}))
+
+    return renew
 
 
 class TakenOver(StreamplaceError):
@@ -317,7 +321,7 @@ class Claim(Generic[C]):
     journal: C
 
     def __post_init__(self) -> None:
-        keep_renewed(self, self.table)
+        keep_renewed(self, renewal(self.table))
 
     def save(self, **changes: object) -> None:
         """Write the next step; raise TakenOver if the row is another's, or was deleted."""
@@ -371,6 +375,14 @@ def taken(table: Table[C], owner: str, refuse_held: Callable[[C], None]) -> C | 
             rows.put(table, number, journal)
             return journal
     return None
+
+
+def _machine() -> dict[str, str]:
+    """Name of this machine, and the id of its start."""
+    boot = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return {"host": socket.gethostname(), "boot": boot}
 
 
 def _started(process: int) -> int | None:

@@ -60,6 +60,20 @@ class VerbSettings(BaseModel):
         settings._file = file
         return settings
 
+    def completed(self, stored: Mapping[str, Any], names: Mapping[str, str]) -> Self:
+        """These settings, with stored values, by field, for what the user left out.
+
+        ``names``: names of the fields in the place where they are stored.
+        """
+        left = {field: value for field, value in stored.items() if field not in self.inputs}
+        known = {**self._names, **{field: names[field] for field in left}}
+        try:
+            settings = type(self).model_validate({**left, **self.inputs})
+        except ValidationError as error:
+            raise _refusal(error, known) from None
+        settings._inputs, settings._names, settings._file = self._inputs, known, self._file
+        return settings
+
     @classmethod
     def options(cls) -> dict[str, OptionField]:
         """Options and keys of settings files by field: first the verb's own, then the shared."""

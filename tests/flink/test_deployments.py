@@ -12,7 +12,7 @@ from operator_stand_in import kubeconfig, resource, specification
 from pods import STATE
 
 from streamplace.flink.deployment import deployment_of
-from streamplace.flink.operator.patching import merged
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import FlinkError
 
@@ -85,6 +85,9 @@ def answer_as_kubernetes(flink):
     spec = merged(specification(), {"taskManager": {"resource": {"cpu": 2}}})
     status = {"lifecycleState": "STABLE", "observedGeneration": 1}
     metadata = {"name": "count", "namespace": "flink", "generation": 1, "resourceVersion": "1"}
+    metadata["uid"] = "1"
+    journal = "/api/v1/namespaces/flink/configmaps/streamplace-journal-count"
+    empty = {"metadata": {"resourceVersion": "1"}, "data": {}}
     home = "/apis/flink.apache.org/v1beta1/namespaces/flink"
     path = f"{home}/flinkdeployments/count"
     missing = {"reason": "NotFound", "details": {"name": "count"}}
@@ -95,6 +98,8 @@ def answer_as_kubernetes(flink):
         f"PATCH {path}?dryRun=All": document,
         f"GET {home}/flinksessionjobs/count": said(json.dumps(missing).encode(), 404),
         "GET /api/v1/namespaces/flink/pods": {"items": []},
+        f"GET {journal}": empty,
+        f"PUT {journal}": empty,
     }
     answer = flink.answer
     vars(flink)["answer"] = lambda request, document=None: answer(

@@ -23,7 +23,7 @@ from streamplace.flink.advise.equal_pods import (
 from streamplace.flink.decide.slot_assignment import MODES
 from streamplace.flink.deployment import deployment_of
 from streamplace.flink.engine import FlinkEngine
-from streamplace.flink.operator.patching import merged
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.watch.pods import PodModeller
 from streamplace.io.ledger import MOVE, errors_of_runs, recorded_runs
 from streamplace.model import Cluster, Operator, Stream, StreamGraph
@@ -34,7 +34,7 @@ from streamplace.planning.problem import PlannerSettings
 PAGE = Path(__file__).parents[2] / "docs/how-to/kubernetes.md"
 OFFERED, WRITTEN = (
     '```toml title="pods.toml"\n',
-    "a merge patch of the FlinkDeployment with the fields that change:\n\n```yaml\n",
+    "with the fields that change, also for Kustomize:\n\n```yaml\n",
 )
 GB = 10**9
 QUICK = PlannerSettings(budget=Budget(evaluations=50))
@@ -133,7 +133,7 @@ def test_a_patch_has_what_changes_and_says_what_it_was():
     assert spec["jobManager"] == own.spec["jobManager"]
     text = str(patch)
     assert yaml.safe_load(text) == patch.document
-    assert "parallelism: 6  # was 1\n" in text
+    assert f"parallelism: 6  # streamplace: 3 × {pods.offer.name} for " in text
     (command,) = patch_commands(own, "plan/patch.yaml", patch)
     assert shlex.split(command)[:4] == ["kubectl", "patch", "flinkdeployment", "count"]
 

@@ -17,8 +17,8 @@ from test_docs import blocks
 from streamplace.flink.cpu import threads
 from streamplace.flink.cpu.remote import JAR, jar_path
 from streamplace.flink.measure.windows import JobWindows
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
-from streamplace.flink.operator.patching import merged
 from streamplace.flink.operator.resource import rest_of
 from streamplace.flink.rest.client import FlinkError
 

@@ -16,20 +16,17 @@ from operator_stand_in import (
     MODE,
     TASKS,
     OtherHand,
-    journal,
+    claimed,
+    claimed_again,
     reconciled,
     specification,
 )
 from pods import NAMESPACE, STATE
 
 from streamplace.flink.operator.api import usual_api
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.patch_table import PatchStep
-from streamplace.flink.operator.patching import (
-    PatchTransaction,
-    claimed,
-    claimed_again,
-    merged,
-)
+from streamplace.flink.operator.patching import PatchTransaction
 from streamplace.flink.operator.resource import rest_of
 from streamplace.flink.rest.client import FlinkError
 
@@ -67,8 +64,8 @@ def operator(pods):
 
 def changed(operator, patch, timeout=240.0):
     told: list[str] = []
-    claim = claimed(journal(patch, operator.spec))
-    transaction = PatchTransaction(usual_api(), claim, told.append, timeout)
+    api = usual_api()
+    transaction = PatchTransaction(api, claimed(api, patch, operator.spec), told.append, timeout)
     try:
         return transaction.run()
     finally:
@@ -180,12 +177,13 @@ def test_another_hand_costs_no_state(tally, hand, when):
     told: list[str] = []
     ours = IMAGE if when == "back" else TASKS
     other: Any = OtherHand(usual_api(), operator, HANDS[hand], when)
-    change = PatchTransaction(other, claimed(journal(ours, operator.spec)), told.append, 90.0)
+    claim = claimed(usual_api(), ours, operator.spec)
+    change = PatchTransaction(other, claim, told.append, 90.0)
     if hand == "upgradeMode" and when != "before":
         with pytest.raises(FlinkError, match=PatchStep.AT_RISK.value):
             change.run()
         operator.patch({"job": {"upgradeMode": "savepoint"}})
-        claim = claimed_again(f"{NAMESPACE}/count")
+        claim = claimed_again(usual_api())
         ended = PatchTransaction(usual_api(), claim, told.append, 120.0).run()
         assert ended.step is (PatchStep.RETURNED if when == "back" else PatchStep.KEPT)
     else:

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 import yaml
 from command_lines import settings_file
+from flink_clusters import awaited
 from operator_stand_in import (
     BLUE_GREEN,
     HANDS,
     MODE,
     PATH,
     TASKS,
+    ConfigMaps,
     OtherHand,
+    claimed,
+    claimed_again,
     journal,
     reconciled,
     resource,
@@ -24,20 +28,17 @@ from pods import NAMESPACE
 
 from streamplace.cli.main import main
 from streamplace.errors import SettingError
+from streamplace.flink.advise.equal_pods import PREDICTED, PodPatch
+from streamplace.flink.advise.patch_file import write_patch
 from streamplace.flink.measure.profile import steady_profile
 from streamplace.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
+from streamplace.flink.operator.journal import JournalMap, PatchClaim
+from streamplace.flink.operator.merge_patch import changes, inverse, merged
 from streamplace.flink.operator.patch_table import PatchStep
-from streamplace.flink.operator.patching import (
-    PatchTransaction,
-    changes,
-    check_change,
-    claimed,
-    claimed_again,
-    inverse,
-    merged,
-)
+from streamplace.flink.operator.patching import PatchTransaction, check_change
 from streamplace.flink.operator.resource import named, read_resource, rest_of
 from streamplace.flink.rest.client import FlinkError, NoAnswer
+from streamplace.flink.store import Holder, StoreError
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 PRICES = """
@@ -59,12 +60,13 @@ def api(context):
     return usual_api()
 
 
-def transaction(api, patch=TASKS, timeout=3.0, tell=lambda _: None):
-    return PatchTransaction(api, claimed(journal(patch)), tell, timeout)
+def transaction(api, patch=TASKS, timeout=3.0, tell=lambda _: None, at=None):
+    """Change at an API server, whose journal may be at another one."""
+    return PatchTransaction(api, claimed(at or api, patch), tell, timeout)
 
 
-def changed(api, patch=TASKS, tell=lambda _: None):
-    return transaction(api, patch, tell=tell).run()
+def changed(api, patch=TASKS, tell=lambda _: None, at=None):
+    return transaction(api, patch, tell=tell, at=at).run()
 
 
 def test_a_change_that_becomes_stable_is_kept(api, operator):
@@ -98,7 +100,7 @@ def test_another_hand_at_any_step_costs_no_state(api, operator, hand, when):
     ends = {"the field itself": PatchStep.CONFLICT}
     ends |= {"upgradeMode": PatchStep.AT_RISK} if when != "before" else {}
     end = ends.get(hand, PatchStep.UNCHANGED if when == "before" else PatchStep.RETURNED)
-    change = transaction(other, ours, 20.0, told.append)
+    change = transaction(other, ours, 20.0, told.append, api)
     if end is PatchStep.AT_RISK:
         with pytest.raises(FlinkError, match=end.value):
             change.run()
@@ -114,7 +116,7 @@ def test_another_hand_at_any_step_costs_no_state(api, operator, hand, when):
         (command,) = (line for line in told if "kubectl patch" in line)
         spec = json.loads(shlex.split(command)[-1])["spec"]
         operator.patch(spec)
-        resumed = PatchTransaction(api, claimed_again(journal().owner), told.append, 20.0).run()
+        resumed = PatchTransaction(api, claimed_again(api), told.append, 20.0).run()
         is_broken = when == "back"
         assert resumed.step is (PatchStep.RETURNED if is_broken else PatchStep.KEPT)
         assert operator.get()["spec"] == merged(specification(), {} if is_broken else ours)
@@ -135,7 +137,7 @@ def test_a_patch_of_an_older_version_changes_nothing(api, operator):
 def test_an_interrupt_takes_the_change_back(api, operator):
     own: Any = Disturbed(api, interrupted=4)
     with pytest.raises(KeyboardInterrupt):
-        changed(own)
+        changed(own, at=api)
     assert operator.taken_up[1] == merged(specification(), TASKS)
     assert operator.get()["spec"] == specification()
 
@@ -183,18 +185,154 @@ def test_a_killed_change_is_finished(api, operator, disturbance):
     """It reads, patches, waits, and reads again; it may end before the last request."""
     change = transaction(api)
     change.api = Disturbed(api, **disturbance)  # type: ignore[assignment]
-    owner = journal().owner
     try:
         result = change.run()
         assert "last" in disturbance
     except MemoryError:
         with pytest.raises(FlinkError):
-            claimed(journal())
-        result = PatchTransaction(api, claimed_again(owner), lambda _: None, 3.0).run()
+            claimed(api)
+        result = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
     assert result.step is PatchStep.KEPT
     assert operator.get()["spec"] == journal().after
     with pytest.raises(SettingError):
-        claimed_again(owner)
+        claimed_again(api)
+
+
+@dataclass(slots=True)
+class Killed:
+    """An API server whose command is killed at a write: before that, or after it."""
+
+    api: KubernetesApi
+    number: int
+    is_done: bool
+    writes: int = 0
+
+    def get(self, path):
+        """As the API server, while the command lives."""
+        if self.writes >= self.number:
+            raise MemoryError
+        return self.api.get(path)
+
+    def patch(self, path, document):
+        """A write."""
+        return self._write(self.api.patch, path, document)
+
+    def create(self, folder, document):
+        """A write."""
+        return self._write(self.api.create, folder, document)
+
+    def replace(self, path, document):
+        """A write."""
+        return self._write(self.api.replace, path, document)
+
+    def _write(self, act, path, document):
+        self.writes += 1
+        if self.writes < self.number or (self.writes == self.number and self.is_done):
+            answer = act(path, document)
+        if self.writes >= self.number:
+            raise MemoryError
+        return answer
+
+
+WRITES = ["journal", "try", "patch", "patched", "return", "patch back", "patched back", "end"]
+"""Writes of a change that does not run; one that runs ends after the fourth."""
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_change_killed_at_any_write_is_finished_on_another_machine(
+    api, operator, monkeypatch, write, is_done
+):
+    """Once the lease of the first one has ended; then the resource can be changed again."""
+    mode = "BROKEN" if "back" in write or write == "return" else "TASKS"
+    patch = {"flinkConfiguration": {MODE: mode}}
+    number = 5 if write == "end" else WRITES.index(write) + 1
+    killed: Any = Killed(api, number, is_done)
+    with pytest.raises(MemoryError):
+        changed(killed, patch)
+    here = Holder.current()
+    monkeypatch.setattr(Holder, "current", lambda: here.model_copy(update={"host": "elsewhere"}))
+    monkeypatch.setattr(Holder, "is_here", property(lambda self: self.host == "elsewhere"))
+    was_claimed = (write, is_done) != ("journal", False)
+    if not was_claimed or (write, is_done) == ("end", True):
+        with pytest.raises(SettingError, match="no change of flink/count was interrupted"):
+            claimed_again(api)
+    else:
+        with pytest.raises(FlinkError, match=f"is being changed by process {here.process} of "):
+            claimed_again(api)
+        monkeypatch.setattr("streamplace.flink.store.LEASE_SECONDS", -1.0)
+        with pytest.raises(FlinkError, match="finish it with"):
+            check_change(api, read_resource(api, NAMESPACE, "count"))
+        ended = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
+        assert ended.step is (PatchStep.KEPT if mode == "TASKS" else PatchStep.RETURNED)
+    is_new = was_claimed and mode == "TASKS"
+    assert operator.get()["spec"] == merged(specification(), patch if is_new else {})
+    operator.await_stable(10.0)
+    check_change(api, read_resource(api, NAMESPACE, "count"))
+
+
+def test_two_commands_do_not_both_begin_or_both_resume(api, operator):
+    """Each reads before the other writes."""
+
+    class Both:
+        """An API server at which another command is first."""
+
+        def __init__(self, act):
+            self.act, self.get, self.create, self.replace = act, self._get, api.create, api.replace
+
+        def _get(self, path):
+            try:
+                return api.get(path)
+            finally:
+                act, self.act = self.act, lambda: None
+                act()
+
+    own = journal(uid=operator.get()["metadata"]["uid"])
+    elsewhere = Holder.current().model_copy(update={"host": "elsewhere"})
+
+    def first(act):
+        def begun():
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Holder, "current", lambda: elsewhere)
+                act()
+
+        return begun
+
+    both: Any = Both(first(lambda: PatchClaim.begin(api, own)))
+    with pytest.raises(FlinkError, match=r"is being changed by .* of elsewhere"):
+        PatchClaim.begin(both, own)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("streamplace.flink.store.LEASE_SECONDS", -1.0)
+        claimed_again(api).leave()
+    again: Any = Both(first(lambda: claimed_again(api)))
+    with pytest.raises(FlinkError, match=r"is being changed by .* of elsewhere"):
+        PatchClaim.take(again, NAMESPACE, "count")
+
+
+def test_a_journal_goes_with_its_resource(pods, api, context):
+    at = JournalMap(api, NAMESPACE, "count")
+    with reconciled(pods, "count"):
+        claimed(api)
+        document = api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{at.title}")
+        assert document["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "streamplace"}
+    awaited(lambda: at.read() == ("", None), 30.0)
+
+
+def test_a_change_of_a_resource_that_was_made_again_is_forgotten(api, operator):
+    claimed(api).leave()
+    own = journal(uid="another")
+    assert PatchClaim.begin(api, own).journal.uid == "another"
+
+
+def test_a_journal_that_cannot_be_read_is_left_as_it_is(api, operator):
+    at = JournalMap(api, NAMESPACE, "count")
+    claimed(api).leave()
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{at.title}"
+    api.patch(path, {"data": {"journal": "{}"}})
+    for use in (claimed, claimed_again):
+        with pytest.raises(StoreError, match="journal that cannot be read"):
+            use(api)
+    assert api.get(path)["data"] == {"journal": "{}"}
 
 
 def test_a_killed_change_is_taken_back_where_the_resource_has_failed(api, operator):
@@ -202,10 +340,9 @@ def test_a_killed_change_is_taken_back_where_the_resource_has_failed(api, operat
     change.api = Disturbed(api, kills="after")  # type: ignore[assignment]
     with pytest.raises(MemoryError):
         change.run()
-    owner = journal().owner
     with pytest.raises(FlinkError, match="finish it with: streamplace flink move --resume"):
         check_change(api, read_resource(api, NAMESPACE, "count"))
-    resumed = PatchTransaction(api, claimed_again(owner), lambda _: None, 3.0).run()
+    resumed = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
     assert resumed.step is PatchStep.RETURNED
     assert operator.get()["spec"] == specification()
 
@@ -228,15 +365,31 @@ class Scripted:
     states: list[str]  # before a patch, and after each one; "" if that is not taken up
     document: dict[str, Any] = field(
         default_factory=lambda: {
-            "metadata": {"name": "count", "generation": 0, "resourceVersion": "1"},
+            "metadata": {
+                "name": "count",
+                "generation": 0,
+                "uid": "1",
+                "resourceVersion": "1",
+            },
             "spec": specification(),
             "status": {"jobStatus": {"state": "RUNNING"}},
         }
     )
+    maps: ConfigMaps = field(default_factory=ConfigMaps)
     requests: int = 0
 
+    def create(self, folder, document):
+        """A ConfigMap."""
+        return self.maps.create(folder, document)
+
+    def replace(self, path, document):
+        """A ConfigMap."""
+        return self.maps.replace(path, document)
+
     def get(self, path):
-        """The resource, or its events."""
+        """The resource, its journal, or its events."""
+        if "/configmaps/" in path:
+            return self.maps.get(path)
         self.requests += 1
         if "/pods?" in path or path.endswith("/events"):
             return {"items": []}
@@ -293,13 +446,13 @@ def test_a_change_whose_credentials_expire_is_left_to_be_resumed(monkeypatch):
         transaction(api, tell=told.append).run()
     assert "log in again" in told
     assert api.requests < 20
-    assert claimed_again(journal().owner).journal.is_patched
+    assert claimed_again(api.maps).journal.is_patched
 
 
 def test_a_job_that_is_not_stable_is_not_changed(pods, api):
     with reconciled(pods, "count", specification(**{MODE: "SLOW"})) as operator:
-        own = journal(before=operator.get()["spec"])
-        change = PatchTransaction(api, claimed(own), lambda _: None, 3.0)
+        claim = claimed(api, before=operator.get()["spec"])
+        change = PatchTransaction(api, claim, lambda _: None, 3.0)
         assert change.run().step is PatchStep.UNCHANGED
 
 
@@ -313,9 +466,8 @@ def test_a_job_that_is_not_stable_is_not_changed(pods, api):
     ],
 )
 def test_what_would_lose_state_or_be_undone_is_refused(changes, words):
-    """Before Kubernetes is asked."""
     with pytest.raises(FlinkError, match=words):
-        check_change(None, resource(**changes))
+        check_change(ConfigMaps(), resource(**changes))  # type: ignore[arg-type]
 
 
 def test_warnings_are_those_of_one_resource(api, pods, operator):
@@ -387,6 +539,23 @@ def test_a_merge_patch_is_taken_back():
     document = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
     patch = {"a": {"b": None, "c": {"d": 4, "x": 5}, "y": 6}, "z": {"w": 1}}
     assert merged(merged(document, patch), inverse(document, patch)) == document
+
+
+def test_a_patch_file_is_taken_by_kubectl_and_by_kustomize(pods, api, operator, tmp_path):
+    fields = (("job/parallelism", 3, "was 1"), (f"flinkConfiguration/{MODE}", "TASKS", ""))
+    patch = PodPatch((PREDICTED,), fields, "3 × half", NAMESPACE, "count")
+    path = tmp_path / "patch.yaml"
+    write_patch(patch, path)
+    manifest = {key: operator.get()[key] for key in ("apiVersion", "kind", "spec")}
+    manifest["metadata"] = {"name": "count", "namespace": NAMESPACE}
+    (tmp_path / "count.yaml").write_text(yaml.safe_dump(manifest))
+    kustomization = {"resources": ["count.yaml"], "patches": [{"path": "patch.yaml"}]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    spec = merged(specification(), patch.document["spec"])
+    assert yaml.safe_load(pods.kubectl("kustomize", str(tmp_path)))["spec"] == spec
+    command = read_resource(api, NAMESPACE, "count").patch_command(str(path))
+    assert "patched" in pods.kubectl(*shlex.split(command)[1:])
+    assert operator.get()["spec"] == spec
 
 
 @pytest.mark.slow

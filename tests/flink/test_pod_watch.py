@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from operator_stand_in import journal, reconciled, resource, specification
+from operator_stand_in import claimed, reconciled, resource, specification
 from pods import NAMESPACE
 
 from streamplace.control.policy import POLICIES
@@ -14,7 +14,7 @@ from streamplace.errors import SettingError
 from streamplace.flink.layout import Layout
 from streamplace.flink.move.savepoints import CheckpointTotals
 from streamplace.flink.operator.api import usual_api
-from streamplace.flink.operator.patching import claimed, merged
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.resource import read_resource
 from streamplace.flink.rest.client import FlinkError, Rest
 from streamplace.flink.store import Store
@@ -81,12 +81,21 @@ def test_what_was_not_begun_is_known_to_be_so(operator):
 def test_a_change_that_was_interrupted_is_finished(operator):
     """By the next process, from its journal."""
     patch = {"job": {"parallelism": 2}}
-    claimed(journal(patch, operator.spec)).leave()  # as of a process that has ended
+    claimed(usual_api(), patch, operator.spec).leave()  # as of a process that has ended
     own = mover()
     number = own.log.begin(DECISION)
     assert own.finish(number) == TITLE
     assert own.log.decisions[number].state == MOVED
     assert operator.get()["spec"] == merged(operator.spec, patch)
+
+
+def test_a_change_of_which_this_machine_has_no_decision_is_finished(operator):
+    """As the pod of the watch was replaced by another one."""
+    own, patch = mover(), {"job": {"parallelism": 2}}
+    claimed(own.api, patch, operator.spec).leave()
+    own.finish_unrecorded()
+    assert operator.get()["spec"] == merged(operator.spec, patch)
+    own.finish_unrecorded()  # there is none any more
 
 
 def test_an_error_that_passes_does_not_end_a_watch(monkeypatch):

@@ -15,8 +15,6 @@ from stores import fill_disk
 
 from streamplace.flink.ledger import append_entries, user_runs
 from streamplace.flink.move.journal import MOVES, Journal, MoveClaim, MoveUnderWay
-from streamplace.flink.operator.patch_table import PatchRequest
-from streamplace.flink.operator.patching import PATCHES, claimed_again
 from streamplace.flink.rest.client import FlinkError, successor
 from streamplace.flink.store import TABLES, VERSION, Holder, Store, StoreError, TakenOver
 from streamplace.flink.watch.log import JobWatched, WatchLog, unfinished
@@ -106,7 +104,8 @@ def test_two_processes_move_and_watch_a_job_one_after_the_other():
 def test_a_process_is_known_by_its_machine_its_id_and_its_start():
     """Another one may have got its id since."""
     here = Holder.current()
-    for change in ({"started": here.started + 1}, {"process": 2**22 + 1}, {"host": "elsewhere"}):
+    changes = ({"started": here.started + 1}, {"process": 2**22 + 1}, {"host": "elsewhere"})
+    for change in (*changes, {"boot": "another machine of that name"}):
         assert not here.model_copy(update=change).runs
     assert here.runs
 
@@ -141,43 +140,24 @@ def test_a_claim_is_renewed_while_it_lives(monkeypatch):
     awaited(lambda: renewed() > "2000", 5.0)
 
 
-def test_an_unfinished_change_of_the_version_before_can_be_finished():
-    """One that was tried and not measured goes back; what others hold is read as it is."""
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_file_with_an_unfinished_change_of_a_version_before_is_refused(version):
+    """These versions had changes of specifications in the file; without one, it is read."""
     path = Store.usual().path
     path.parent.mkdir(parents=True)
-    holder = {"host": "here", "process": 1, "started": 1}
-    change = {
-        "holder": holder,
-        "namespace": "flink",
-        "before": {},
-        "patch": {"a": 1},
-        "requested": "the change",
-        "is_patched": True,
-        "resume_by": "flink move --resume",
-    }
-    changes = {
-        "count": {"verdict": "not measured", "least_rate": 5.0},
-        "better": {"verdict": "better", "least_rate": 5.0},
-        "pods": {"verdict": "not measured", "least_rate": 0.0},
-    }
     with closing(sqlite3.connect(path)) as database, database:
-        for name in TABLES:
+        for name in (*TABLES, "patches"):
             database.execute(
                 f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, "
                 "document TEXT NOT NULL)"
             )
-        for name, own in changes.items():
-            text = json.dumps(change | own | {"name": name})
-            row = (f"flink/{name}", text)
-            database.execute("INSERT INTO patches (owner, document) VALUES (?, ?)", row)
-        database.execute("PRAGMA user_version = 4")
-    requested = {row.name: row.requested for row in Store.usual().rows(PATCHES).values()}
-    assert requested == {
-        "count": PatchRequest.RETURN,
-        "better": PatchRequest.TRY,
-        "pods": PatchRequest.TRY,
-    }
-    assert claimed_again("flink/count").journal.is_patched is False
+        database.execute("INSERT INTO patches (owner, document) VALUES ('flink/count', '{}')")
+        database.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(StoreError, match="begun a change of flink/count; finish it with that"):
+        user_runs()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM patches")
+    assert user_runs() == ()
 
 
 def test_processes_that_write_at_once_lose_nothing():

@@ -64,7 +64,7 @@ def http_server(answer, connected=as_it_is):
         def do_GET(self):
             answer(self)
 
-        do_POST = do_PATCH = do_DELETE = do_GET
+        do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
 
         def log_message(self, *_):
             """Keep quiet."""

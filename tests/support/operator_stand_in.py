@@ -20,8 +20,9 @@ from flink_clusters import awaited
 from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE
 
 from streamplace.flink.deployment import DEPLOYMENT
-from streamplace.flink.operator.api import KubernetesApi
-from streamplace.flink.operator.patching import PatchJournal, merged
+from streamplace.flink.operator.api import ApiRefusal, KubernetesApi
+from streamplace.flink.operator.journal import PatchClaim, PatchJournal
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.resource import FlinkResource
 from streamplace.flink.rest.client import FlinkError
 
@@ -61,20 +62,66 @@ def specification(**configuration):
 
 def resource(**changes):
     """The resource of a job on pods of one core."""
-    metadata = {"name": "count", "namespace": NAMESPACE, **changes.pop("metadata", {})}
+    metadata = {"name": "count", "namespace": NAMESPACE, "uid": "1", **changes.pop("metadata", {})}
     document = {"metadata": metadata, "spec": merged(specification(), changes)}
     return FlinkResource(DEPLOYMENT, NAMESPACE, "count", document, document)
 
 
-def journal(patch=TASKS, before=None):
+def journal(patch=TASKS, before=None, uid="1"):
     """Journal of a change of that resource."""
     return PatchJournal(
         namespace=NAMESPACE,
         name="count",
+        uid=uid,
         before=before or specification(),
         patch=patch,
         resume_by="streamplace flink move --resume",
     )
+
+
+def claimed(api, patch=TASKS, before=None):
+    """Claim on a change of the resource that an API server has."""
+    uid = api.get(f"{PATH}/count")["metadata"].get("uid", "1")
+    return PatchClaim.begin(api, journal(patch, before, uid))
+
+
+def claimed_again(api):
+    """Claim on an interrupted change of it."""
+    return PatchClaim.take(api, NAMESPACE, "count")
+
+
+@dataclass(slots=True)
+class ConfigMaps:
+    """ConfigMaps as an API server keeps them."""
+
+    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    writes: int = 0
+
+    def get(self, path):
+        """One of them."""
+        name = path.rpartition("/")[2]
+        if name not in self.documents:
+            raise ApiRefusal("there is none", 404, name)
+        return self.documents[name]
+
+    def create(self, folder, document):
+        """A new one."""
+        if document["metadata"]["name"] in self.documents:
+            raise ApiRefusal("there is one", 409)
+        return self._put(document)
+
+    def replace(self, path, document):
+        """Another version of the one that was read."""
+        name, _, query = path.rpartition("/")[2].partition("?")
+        if self.get(name)["metadata"]["resourceVersion"] != document["metadata"]["resourceVersion"]:
+            raise ApiRefusal("newer", 409)
+        return document if query else self._put(document)
+
+    def _put(self, document):
+        self.writes += 1
+        metadata = document["metadata"] | {"resourceVersion": f"{self.writes}"}
+        self.documents[metadata["name"]] = document | {"metadata": metadata}
+        return self.documents[metadata["name"]]
 
 
 def kubeconfig(folder, server, patch):

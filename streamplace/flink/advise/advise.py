@@ -38,6 +38,8 @@ from streamplace.flink.advise.history_costs import (
     costs_of_history,
     costs_sheet,
 )
+from streamplace.flink.advise.patch_file import SUFFIXES as PATCH_SUFFIXES
+from streamplace.flink.advise.patch_file import write_patch
 from streamplace.flink.cpu.charging import UNKNOWN
 from streamplace.flink.decide.candidates import in_one_group
 from streamplace.flink.decide.rates import JobRates
@@ -148,8 +150,13 @@ class Advice(Displayed):
     def write(self, output: str | PathLike[str]) -> str:
         """Write the plan into a folder, with the patch, or the report alone (.html), as it does.
 
-        Returns the names of the written files, in words.
+        The name of a YAML file stands for the patch alone. Returns what was written, in words.
         """
+        if Path(output).suffix in PATCH_SUFFIXES:
+            if self.patch is None or not self.patch.changes:
+                return ""
+            write_patch(self.patch, Path(output))
+            return "patch"
         written = self.plan.write(output)
         if self.patch is None or Path(output).suffix == ".html":
             return written
@@ -311,7 +318,8 @@ def _change(advice: Advice) -> Iterator[str]:
         yield f"{text}; the backlog cannot be drained at this rate."
     else:
         yield f"{text}; the backlog is drained in {duration(advice.catch_up)}."
-    yield f"To change it, with the files that -o {advice.folder}/ writes:"
+    end = "" if advice.folder.suffix in PATCH_SUFFIXES else "/"
+    yield f"To change it, with the files that -o {advice.folder}{end} writes:"
 
 
 def _gain(advice: Advice) -> str:
@@ -402,7 +410,8 @@ def advise(
         speed, memory = float(measured.attributes["mips"]), job.alone.devices[0].memory
         resource = rest.resource.as_run(rest)
         patch = pods.patch(resource, speed, memory, plan)
-        change = patch_commands(resource, str(folder / PATCH), patch)
+        file = folder if folder.suffix in PATCH_SUFFIXES else folder / PATCH
+        change = patch_commands(resource, str(file), patch)
     else:
         change = change_commands(rest.url, job, deployment, current, plan, pods, folder)
     return Advice(

@@ -26,12 +26,12 @@ from streamplace.flink.decide.slot_assignment import (
     present_mode,
     slots_by_group,
 )
-from streamplace.flink.deployment import JobDeployment
+from streamplace.flink.deployment import DEPLOYMENT, JobDeployment
 from streamplace.flink.layout import Layout
 from streamplace.flink.measure.cluster import POD_CPU_FACTOR, capacity
 from streamplace.flink.measure.key_shares import Shares
-from streamplace.flink.operator.patching import merged
-from streamplace.flink.operator.resource import FlinkResource, nested
+from streamplace.flink.operator.merge_patch import merged
+from streamplace.flink.operator.resource import VERSION_OF_API, FlinkResource, nested
 from streamplace.flink.rest.client import Rest
 from streamplace.flink.rest.settings import USUAL, shown_settings
 from streamplace.flink.versions import version_of
@@ -47,6 +47,7 @@ from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.result import PlanResult
 
 SLOTS_SETTING = "taskmanager.numberOfTaskSlots"
+PREDICTED = "predicted by streamplace to carry"
 PATCH = "patch.yaml"
 """File of the patch in the folder of a plan."""
 MORE_PODS = 2
@@ -86,26 +87,44 @@ class JobOnPods(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodPatch:
-    """Merge patch of a FlinkDeployment."""
+    """Merge patch of a FlinkDeployment, which Kustomize takes as a strategic one, too."""
 
     head: tuple[str, ...]  # lines that describe it
-    changes: tuple[tuple[str, Any, str], ...]  # path, value and comment of each field
+    changes: tuple[tuple[str, Any, str], ...]  # path, value and previous value of each field
+    why: str = ""  # what the fields together are for
+    namespace: str = ""
+    name: str = ""  # of the resource
 
     @property
     def document(self) -> dict[str, Any]:
         """The patch itself.
 
         >>> changes = ("job/parallelism", 2, ""), ("taskManager/resource/cpu", 1, "was 2")
-        >>> PodPatch((), changes).document
-        {'spec': {'job': {'parallelism': 2}, 'taskManager': {'resource': {'cpu': 1}}}}
+        >>> PodPatch((), changes).document["spec"]
+        {'job': {'parallelism': 2}, 'taskManager': {'resource': {'cpu': 1}}}
         """
         spec: dict[str, Any] = {}
         rows = (nested(path.split("/"), value) for path, value, _ in self.changes)
-        return {"spec": reduce(merged, rows, spec)}
+        return {
+            "apiVersion": VERSION_OF_API,
+            "kind": DEPLOYMENT,
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": reduce(merged, rows, spec),
+        }
+
+    def comment(self, path: str) -> str:
+        """Why a field is changed, and what it was."""
+        was = next(was for own, _, was in self.changes if own == path)
+        return shown(f"streamplace: {self.why}{was and f'; {was}'}")
+
+    @staticmethod
+    def value_text(value: object) -> str:
+        """Value of a field in a YAML file."""
+        return quoted_yaml(value) if isinstance(value, str) else f"{value:g}"
 
     def __str__(self) -> str:
         """Text of a YAML file, with comments."""
-        comments = {path: f"  # {shown(was)}" for path, _, was in self.changes if was}
+        comments = {path: f"  # {self.comment(path)}" for path, *_ in self.changes}
 
         def lines(document: Mapping[str, Any], above: str, depth: str) -> Iterator[str]:
             for key, value in document.items():
@@ -113,13 +132,17 @@ class PodPatch:
                     yield f"{depth}{key}:"
                     yield from lines(value, f"{above}{key}/", f"{depth}  ")
                 else:
-                    text = quoted_yaml(value) if isinstance(value, str) else f"{value:g}"
-                    yield f"{depth}{key}: {text}{comments.get(above + key, '')}"
+                    yield f"{depth}{key}: {self.value_text(value)}{comments[above + key]}"
 
-        body = lines(self.document["spec"], "", "  ")
-        return "".join(
-            f"{line}\n" for line in (*(f"# {line}" for line in self.head), "spec:", *body)
+        top = (
+            *(f"# {line}" for line in self.head),
+            f"apiVersion: {VERSION_OF_API}",
+            f"kind: {DEPLOYMENT}",
+            f"metadata: {{name: {self.name}, namespace: {self.namespace}}}",
+            "spec:",
         )
+        body = lines(self.document["spec"], "", "  ")
+        return "".join(f"{line}\n" for line in (*top, *body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +200,13 @@ class EqualPods:
         head = (
             f"{resource.title} for {digits(plan.rate, 6)} "
             f"tuples/s: {self.number} × {self.offer.name}, {plan.cost:g} per hour,",
-            f"predicted by streamplace to carry {digits(plan.carries, 6)} tuples/s{ends}",
+            f"{PREDICTED} {digits(plan.carries, 6)} tuples/s{ends}",
         )
-        return PodPatch(head, tuple(self.changes(resource, mips, memory)))
+        changes = tuple(self.changes(resource, mips, memory))
+        why = f"{self.number} × {self.offer.name} for {digits(plan.rate, 6)} tuples/s"
+        return PodPatch(
+            head, changes, why, resource.namespace, resource.cluster["metadata"]["name"]
+        )
 
 
 def patch_commands(resource: FlinkResource, path: str, patch: PodPatch) -> Iterator[str]:

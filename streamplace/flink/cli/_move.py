@@ -138,28 +138,28 @@ def _tell_modes(
     namespace: str, name: str, jar: Path | None, settings: FlinkMoveSettings, as_json: bool
 ) -> None:
     """Predict Flink's balance modes of a job that its operator owns, or finish a change of it."""
-    from streamplace.flink.operator.api import usual_api
+    from streamplace.flink.operator.api import ApiRefusal, usual_api
+    from streamplace.flink.operator.journal import JournalMap, PatchClaim
     from streamplace.flink.operator.modes import mode_advice, modes_beside
-    from streamplace.flink.operator.patching import (
-        PatchTransaction,
-        claimed_again,
-        refuse_unfinished,
-    )
+    from streamplace.flink.operator.patching import PatchTransaction
     from streamplace.flink.operator.resource import FlinkResource
 
     for given, what in ((jar, "JAR"), (settings.placement, "--placement")):
         if given is not None:
             raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
     owner = f"{namespace}/{name}"
+    api = usual_api()
     if settings.resume:  # the resource may be in any state, and the job may not run
-        ended = PatchTransaction(
-            usual_api(), claimed_again(owner), say, settings.savepoint_timeout
-        ).run()
+        claim = PatchClaim.take(api, namespace, name)
+        ended = PatchTransaction(api, claim, say, settings.savepoint_timeout).run()
         print_line(f"{owner}: {ended.step.value}, because {ended.reason}")
         return
-    refuse_unfinished(owner)
+    with suppress(ApiRefusal):  # who only predicts may not have the right
+        if (journal := JournalMap(api, namespace, name).read()[1]) is not None:
+            raise journal.unfinished()
     engine = settings.engine(say)
     resource = engine.rest.resource
+    settings = settings.annotated(resource)
     assert isinstance(resource, FlinkResource)
     resource.refuse_shared()
     job = engine.job(settings.job)

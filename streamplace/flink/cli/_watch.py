@@ -72,6 +72,7 @@ def watch_(
         with ExitStack() as stack:
             stack.enter_context(interruptible())
             engine, program = settings.engine(say), settings.program(jar, arguments)
+            settings = settings.annotated(engine.rest.resource)
             guards, judge = settings.guards(), settings.judge()
             store = Store.usual()
             if settings.apply and isinstance(engine.rest.resource, FlinkResource):
@@ -111,11 +112,8 @@ def _watch_pods(
 ) -> None:
     """Let the number of pods of a job that Flink's operator owns follow its rate, by patches."""
     from streamplace.flink.operator.api import usual_api
-    from streamplace.flink.operator.patching import (
-        PATCHES,
-        check_change,
-        refuse_unfinished,
-    )
+    from streamplace.flink.operator.journal import JournalMap
+    from streamplace.flink.operator.patching import check_change
     from streamplace.flink.store import Store
     from streamplace.flink.watch.log import WatchLog
     from streamplace.flink.watch.pods import (
@@ -135,15 +133,13 @@ def _watch_pods(
     ):
         if given:
             raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
-    api, owner = usual_api(), f"{resource.namespace}/{resource.name}"
-    is_interrupted = bool(Store.usual().rows(PATCHES, owner))
-    if not is_interrupted:
+    api = usual_api()
+    _, unfinished = JournalMap(api, resource.namespace, resource.name).read()
+    if unfinished is None:
         check_change(api, resource)
     job = engine.job(settings.job)
     deployment, name = watchable(engine.rest, job), str(engine.rest.job(job)["name"])
     log = WatchLog.claimed(Store.usual(), resource.title, name, say)
-    if is_interrupted and not log.is_starting:  # otherwise it is finished first
-        refuse_unfinished(owner)
     most = settings.at_most or MORE * deployment.task_managers
     mover = None
     if not deployment.has_autoscaler:
@@ -155,6 +151,8 @@ def _watch_pods(
     )
     _serve_metrics(settings, rounds, name, stack)
     say(f"deployment: {deployment}")
+    if mover is not None and not log.is_starting:  # otherwise it is finished with its decision
+        mover.finish_unrecorded()
     if mover is None:
         say("note: the watch only looks, because Flink's autoscaler chooses the parallelism")
     watch_pods(api, resource, rounds)

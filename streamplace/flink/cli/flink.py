@@ -29,6 +29,7 @@ from streamplace.cli._output import (
     waiting,
 )
 from streamplace.cli._process import interruptible
+from streamplace.errors import SettingError
 from streamplace.flink.cli._jobs import apply_, cancel_, jar_, verify_
 from streamplace.flink.cli._move import move_
 from streamplace.flink.cli._watch import history_, watch_
@@ -340,7 +341,8 @@ def _say_profile(profile: "JobProfile", graph: "StreamGraph") -> None:
 @ARGUMENTS
 @common(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg, report.html, and "
-    "patch.yaml for a FlinkDeployment, or the report alone (.html).",
+    "patch.yaml for a FlinkDeployment; or the report (.html) or the patch (.yaml) alone, into the "
+    "manifest of the resource if the file is that.",
     folder=None,
 )
 def advise_(
@@ -363,16 +365,29 @@ def advise_(
     submitted with; without them, the plan may change the parallelism of all operators.
     """
     from streamplace.flink.advise.equal_pods import PATCH
+    from streamplace.flink.advise.patch_file import SUFFIXES, check_manifest, is_manifest
+    from streamplace.flink.operator.resource import named
     from streamplace.planning.result import FILES
 
     folder = None if output is None or output.suffix == ".html" else output
-    if folder is not None:
+    edits = False
+    if folder is not None and folder.suffix in SUFFIXES:
+        if (resource := named(settings.rest)) is None:
+            raise SettingError(
+                f"-o {folder} is for the patch of a FlinkDeployment; name a folder, or give --rest "
+                "kubernetes:NAMESPACE/NAME"
+            )
+        spare_inputs(folder)
+        if edits := is_manifest(folder):
+            check_manifest(folder, *resource)
+    elif folder is not None:
         files = [folder / name for name in (*FILES, PATCH)]
         spare_inputs(*files)
         spare_others(*files)
-    check_output(output, is_folder=folder is not None)
+    check_output(output, is_folder=folder is not None and folder.suffix not in SUFFIXES)
     program, engine = settings.program(jar, arguments), settings.engine(say)
     job = engine.job(settings.job)
+    settings = settings.annotated(engine.rest.resource)
     with waiting("reading the history of the job" if settings.history else WATCHING):
         history = settings.read_history(engine.rest, job)
         advice = engine.advise(
@@ -390,11 +405,12 @@ def advise_(
         print_json(advice.to_json())
     else:
         print_report(advice.summary())
-        for line in advice.commands:
+        apply = [f"kubectl apply --filename {quote(str(output))}"]
+        for line in apply if edits and written else advice.commands:
             print_line(f"  {line}")
         if advice.notes:
             say(f"-v shows {counted(len(advice.notes), 'note')} on what is not known")
-    if output is not None:
+    if output is not None and written:
         say_written(written, output)
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic_core import from_json
 
 from streamplace.errors import SettingError
-from streamplace.flink.rest.answers import parse_complaint
+from streamplace.flink.rest.answers import missing_rule, parse_complaint
 from streamplace.flink.rest.client import FlinkError, NoAnswer, received
 from streamplace.io.extras import extra
 from streamplace.model.message_text import shown
@@ -52,9 +52,23 @@ class KubernetesApi:
 
     def patch(self, path: str, document: Mapping[str, Any]) -> Any:
         """Merge a document into a resource; return the resource."""
-        return self._asked("PATCH", path, document)
+        return self._asked("PATCH", path, document, MERGE)
 
-    def _asked(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> Any:
+    def create(self, folder: str, document: Mapping[str, Any]) -> Any:
+        """Create a resource; return it."""
+        return self._asked("POST", folder, document)
+
+    def replace(self, path: str, document: Mapping[str, Any]) -> Any:
+        """Replace a resource, if it has the version of the document; return it."""
+        return self._asked("PUT", path, document)
+
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        document: Mapping[str, Any] | None = None,
+        kind: str = "application/json",
+    ) -> Any:
         import httpx
 
         target, where = (
@@ -63,7 +77,7 @@ class KubernetesApi:
         )
         try:
             answer, content = received(
-                self.client, method, self.server, target, API_SECONDS, document, kind=MERGE
+                self.client, method, self.server, target, API_SECONDS, document, kind=kind
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = shown(str(error) or type(error).__name__, 200)
@@ -97,7 +111,7 @@ def _complaint(status: int, answer: str) -> str:
     if status == 401:
         return "Kubernetes does not accept the credentials of the kubeconfig; log in again"
     if status == 403:
-        return f"a right is missing: {message}"
+        return f"a right is missing: {shown(missing_rule(answer), 300)}"
     return f"Kubernetes answers {status}: {message}"
 
 

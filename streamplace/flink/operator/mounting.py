@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.flink.cpu.remote import JAR, jar_path
-from streamplace.flink.operator.patching import merged
+from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.resource import CONFIGURATION, FlinkResource, flat, nested
 from streamplace.flink.rest.client import FlinkError
 from streamplace.io.files import json_text

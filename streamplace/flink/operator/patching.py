@@ -6,19 +6,23 @@ later changes by others. The first Ctrl-C takes the change back; the second one 
 --resume.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic, sleep
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from streamplace.display.report import duration
-from streamplace.errors import SettingError
 from streamplace.flink.operator.api import ApiRefusal, KubernetesApi
+from streamplace.flink.operator.journal import (
+    KUBERNETES_POLL_SECONDS,
+    SILENCE_SECONDS,
+    JournalMap,
+    PatchClaim,
+    PatchJournal,
+)
+from streamplace.flink.operator.merge_patch import changes
 from streamplace.flink.operator.patch_table import (
     PATCH_ENDS,
     PATCHES_LEFT,
@@ -39,122 +43,15 @@ from streamplace.flink.operator.resource import (
     read_deployment,
 )
 from streamplace.flink.rest.client import EFFECT_SECONDS, RUNNING, FlinkError, NoAnswer
-from streamplace.flink.store import Claim, Claimed, Store, StoreError, Table, held, taken, utc_now
+from streamplace.flink.store import StoreError, utc_now
 from streamplace.model.message_text import shown
 
-KUBERNETES_POLL_SECONDS = 0.5
-"""Pause before Kubernetes is asked again, whether a specification is stable."""
-SILENCE_SECONDS = 60.0
-"""Longest time without an answer of Kubernetes that is waited for (judgement)."""
 NOTICE_SECONDS = 10.0
 """Time between two lines about a wait."""
 
 
-class PatchJournal(Claimed):
-    """A change of a specification, and how far it is."""
-
-    namespace: str
-    name: str
-    before: dict[str, Any]  # the specification on which the change rests
-    patch: dict[str, Any]  # merge patch of it
-    requested: PatchRequest = PatchRequest.NOTHING
-    is_patched: bool = False  # whether the last request had its effect
-    resume_by: str = ""  # the command that finishes it
-
-    @classmethod
-    def of(
-        cls, resource: FlinkResource, patch: Mapping[str, Any], resume_by: str
-    ) -> "PatchJournal":
-        """Journal of a patch that was decided for a resource as it was read."""
-        return cls(
-            namespace=resource.namespace,
-            name=resource.name,
-            before=dict(resource.spec),
-            patch=dict(patch),
-            resume_by=resume_by,
-        )
-
-    @property
-    def owner(self) -> str:
-        """The resource."""
-        return f"{self.namespace}/{self.name}"
-
-    def refuse_held(self) -> None:
-        """Raise FlinkError if the command of the change still runs."""
-        if self.is_held:
-            raise FlinkError(f"{self.owner} is being changed by {self.holder}")
-
-    @property
-    def after(self) -> dict[str, Any]:
-        """The specification as changed."""
-        return merged(self.before, self.patch)
-
-    @property
-    def back(self) -> dict[str, Any]:
-        """Merge patch that takes the change back."""
-        return inverse(self.before, self.patch)
-
-    def fields_in(self, spec: Mapping[str, Any]) -> PatchedFields:
-        """The fields of the patch in a specification."""
-        if merged(spec, self.back) == spec:
-            return PatchedFields.OLD
-        return PatchedFields.NEW if merged(spec, self.patch) == spec else PatchedFields.OTHER
-
-    def others_in(self, spec: Mapping[str, Any]) -> OtherFields:
-        """The other fields of a specification."""
-        if not keeps_state(spec):
-            return OtherFields.RISKY
-        is_same = merged(spec, self.back) == self.before
-        return OtherFields.SAME if is_same else OtherFields.CHANGED
-
-    def changed_by_others(self, spec: Mapping[str, Any]) -> str:
-        """Fields of a specification that others have changed, with both values; empty if none."""
-        rest = merged(spec, self.back)
-        found = [*changes(self.before, rest)]
-        if self.fields_in(spec) is PatchedFields.OTHER:
-            found += changes(rest, spec)
-        return ", ".join(
-            f"{'.'.join(path)} ({_value(old)} → {_value(new)})" for path, old, new in found
-        )
-
-
-PATCHES = Table("patches", TypeAdapter(PatchJournal))
-
-
-def claimed(journal: PatchJournal) -> Claim[PatchJournal]:
-    """Claim a new change; raise an error if another one of the resource has not ended."""
-    own = held(journal)
-    with Store.usual().transaction() as rows:
-        for other in rows.all(PATCHES, journal.owner).values():
-            raise unfinished(other)
-        rows.add(PATCHES, own.owner, own)
-    return Claim(PATCHES, own.owner, own)
-
-
-def claimed_again(owner: str) -> Claim[PatchJournal]:
-    """Claim an interrupted change; raise an error if there is none."""
-    if (journal := taken(PATCHES, owner, PatchJournal.refuse_held)) is None:
-        raise SettingError(f"this machine has no record of an interrupted change of {owner}")
-    return Claim(PATCHES, owner, journal)
-
-
-def unfinished(journal: PatchJournal) -> FlinkError:
-    """Error about a change that has to be finished first; raised here if its command runs."""
-    journal.refuse_held()
-    return FlinkError(
-        f"a change of {journal.owner} was interrupted; finish it with: {journal.resume_by}"
-    )
-
-
-def refuse_unfinished(owner: str) -> None:
-    """Raise FlinkError if a change of a resource has not ended."""
-    for journal in Store.usual().rows(PATCHES, owner).values():
-        raise unfinished(journal)
-
-
 def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
     """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
-    refuse_unfinished(f"{resource.namespace}/{resource.name}")
     resource.refuse_shared()
     if resource.owners:
         raise FlinkError(
@@ -167,6 +64,7 @@ def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
             f"{resource.title} has upgradeMode {mode}, so each change "
             "loses the state of the job; set it to savepoint or last-state"
         )
+    JournalMap(api, resource.namespace, resource.name).check(resource)
     if (state := reconciliation_of(resource)) is not Reconciliation.STABLE:
         raise FlinkError(f"{resource.title} is {state.value}, not {STABLE}; wait for it")
     api.patch(f"{resource.path}?dryRun=All", {})  # a right that is missing shows now
@@ -180,62 +78,6 @@ class Patched:
     reason: str
     # Seconds since the first patch, there and back; None if another process has sent it.
     seconds: float | None
-
-
-def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Document after a merge patch (RFC 7386).
-
-    >>> merged({"a": 1, "b": {"c": 2}}, {"b": {"c": None, "d": 3}})
-    {'a': 1, 'b': {'d': 3}}
-    """
-    result = dict(document)
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, Mapping):
-            own = result.get(key)
-            result[key] = merged(own if isinstance(own, Mapping) else {}, value)
-        else:
-            result[key] = value
-    return result
-
-
-def inverse(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge patch that takes a patch of a document back.
-
-    >>> inverse({"a": 1, "b": {"c": 2}}, {"b": {"c": None, "d": 3}})
-    {'b': {'c': 2, 'd': None}}
-    """
-    result: dict[str, Any] = {}
-    for key, value in patch.items():
-        own = document.get(key)
-        if isinstance(value, Mapping) and isinstance(own, Mapping):
-            result[key] = inverse(own, value)
-        else:
-            result[key] = own
-    return result
-
-
-def changes(
-    old: Mapping[str, Any], new: Mapping[str, Any], above: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Fields that differ between two documents, with both values; None for one that is missing.
-
-    >>> [*changes({"a": 1, "b": {"c": 2}}, {"b": {"c": 3}})]
-    [(('a',), 1, None), (('b', 'c'), 2, 3)]
-    """
-    for key in dict.fromkeys([*old, *new]):
-        one, other = old.get(key), new.get(key)
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            yield from changes(one, other, (*above, key))
-        elif one != other:
-            yield (*above, key), one, other
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "nothing"
-    return shown(value if isinstance(value, str) else json.dumps(value), 40)
 
 
 def reconciliation_of(resource: FlinkResource) -> Reconciliation:
@@ -267,7 +109,7 @@ class PatchTransaction:
     """A change that this process has claimed."""
 
     api: KubernetesApi
-    claim: Claim[PatchJournal]  # as `claimed` or `claimed_again` return it
+    claim: PatchClaim
     tell: Callable[[str], None]
     timeout: float  # timeout in seconds until the specification is stable
     _outcome: PatchOutcome = field(default=PatchOutcome.DONE, init=False)
@@ -295,7 +137,12 @@ class PatchTransaction:
         except StoreError as error:  # nothing is patched that is not written down before
             failure = error
         finally:
-            self.claim.leave() if step in PATCHES_LEFT else self.claim.end()
+            is_left = step in PATCHES_LEFT
+            try:
+                self.claim.leave() if is_left else self.claim.end()
+            except StoreError as error:
+                is_left = True
+                self.tell(str(error))
         owner = self.journal.owner
         if theirs := self._theirs():
             self.tell(f"others have changed {theirs} of {owner}; that stays as they have set it")
@@ -303,7 +150,7 @@ class PatchTransaction:
             mode = {"upgradeMode": self.journal.before["job"]["upgradeMode"]}
             command = self._resource.patch_command_of({"job": mode})
             self.tell(f"first let changes keep the state again: {command}")
-        if step in PATCHES_LEFT:
+        if is_left:
             self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
         if self._interrupts:
             self.tell(f"{owner}: {step.value}")

@@ -26,9 +26,12 @@ from streamplace.io.fields import Finite, ListOf
 from streamplace.model.message_text import counted, shown
 
 SCHEME = "kubernetes:"
-GROUP = "/apis/flink.apache.org/v1beta1"
+VERSION_OF_API = "flink.apache.org/v1beta1"
+GROUP = f"/apis/{VERSION_OF_API}"
 PLURALS = {DEPLOYMENT: "flinkdeployments", SESSION_JOB: "flinksessionjobs"}
 CONFIGURATION = "flinkConfiguration"
+PREFIX = "streamplace.io/"
+"""Beginning of the names of annotations that are read here."""
 REST_PORT = "8081"
 VERSION = re.compile(r"v([12])_(\d{1,3})")
 """Versions of Flink as the operator writes them, such as ``v2_3``."""
@@ -43,7 +46,7 @@ OWNERS = {
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?")
 
 
-def _read_of(**kinds: Any) -> Any:
+def read_of(**kinds: Any) -> Any:
     """Type of an object with these optional fields."""
     make: Any = TypedDict
     return make("Fields", kinds, total=False)
@@ -51,45 +54,47 @@ def _read_of(**kinds: Any) -> Any:
 
 _ROWS: Any = ListOf
 _NAMED = rows(name=str)
-_POD = _read_of(
+_POD = read_of(
     nodeName=str,
-    containers=_ROWS[_read_of(name=Required[str], volumeMounts=_NAMED)],
+    containers=_ROWS[read_of(name=Required[str], volumeMounts=_NAMED)],
     volumes=_NAMED,
 )
-_PODS = _read_of(
+_PODS = read_of(
     replicas=Amount,
-    resource=_read_of(cpu=Finite, memory=str),
-    podTemplate=_read_of(spec=_POD),
+    resource=read_of(cpu=Finite, memory=str),
+    podTemplate=read_of(spec=_POD),
 )
-_METADATA = _read_of(
+_METADATA = read_of(
     name=Required[str],
     namespace=str,
     generation=Amount,
+    uid=Required[str],
     resourceVersion=Required[str],
     deletionTimestamp=str,
     labels=dict[str, str],
+    annotations=dict[str, str],
     ownerReferences=rows(kind=str, name=str),
-    managedFields=_ROWS[_read_of(manager=str)],
+    managedFields=_ROWS[read_of(manager=str)],
 )
-_SPEC = _read_of(
+_SPEC = read_of(
     deploymentName=str,
     flinkVersion=str,
     flinkConfiguration=dict[str, Any],
     mode=str,
-    podTemplate=_read_of(spec=_POD),
+    podTemplate=read_of(spec=_POD),
     jobManager=_PODS,
     taskManager=_PODS,
-    job=_read_of(state=str, parallelism=Amount, upgradeMode=str),
+    job=read_of(state=str, parallelism=Amount, upgradeMode=str),
 )
-_STATUS = _read_of(
+_STATUS = read_of(
     observedGeneration=Amount,
     lifecycleState=str,
     error=str,
     jobManagerDeploymentStatus=str,
-    jobStatus=_read_of(state=str, jobId=str),
+    jobStatus=read_of(state=str, jobId=str),
 )
 _RESOURCE = TypeAdapter(
-    _read_of(
+    read_of(
         apiVersion=Literal["flink.apache.org/v1beta1"],
         kind=str,
         metadata=Required[_METADATA],
@@ -102,9 +107,9 @@ _LIST = TypeAdapter(fields(items=rows(metadata=fields(name=str), spec=_POD)))
 _EVENTS = TypeAdapter(
     fields(
         items=_ROWS[
-            _read_of(
-                metadata=Required[_read_of(creationTimestamp=str)],
-                involvedObject=Required[_read_of(kind=str, name=str)],
+            read_of(
+                metadata=Required[read_of(creationTimestamp=str)],
+                involvedObject=Required[read_of(kind=str, name=str)],
                 type=str,
                 reason=str,
                 message=str,
@@ -168,6 +173,12 @@ class FlinkResource:
         """Specification of the job; empty for a session cluster."""
         job: Mapping[str, Any] = self.spec.get("job") or {}
         return job
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Annotations by which its users tell limits, without their prefix."""
+        own = self.document["metadata"].get("annotations") or {}
+        return {k.removeprefix(PREFIX): v for k, v in own.items() if k.startswith(PREFIX)}
 
     @property
     def job_id(self) -> str:
@@ -266,10 +277,10 @@ class FlinkResource:
         pods = api.get(f"{path}/pods?{urlencode({'labelSelector': f'app={name}'})}")
         own = {(self.kind, self.name), ("Deployment", name)}
         own |= {
-            ("Pod", pod["metadata"]["name"]) for pod in _checked(_LIST, pods, "the pods")["items"]
+            ("Pod", pod["metadata"]["name"]) for pod in checked(_LIST, pods, "the pods")["items"]
         }
         found = []
-        for row in _checked(_EVENTS, api.get(f"{path}/events"), "the events")["items"]:
+        for row in checked(_EVENTS, api.get(f"{path}/events"), "the events")["items"]:
             about, words = row["involvedObject"], f"{row.get('reason')}: {row.get('message')}"
             times = (row.get("lastTimestamp"), row.get("eventTime"))
             at = next(filter(None, times), row["metadata"].get("creationTimestamp")) or ""
@@ -401,7 +412,7 @@ def read_resource(api: KubernetesApi, namespace: str, name: str) -> FlinkResourc
     labels = f"app={resource.cluster['metadata']['name']},component=taskmanager"
     query = urlencode({"labelSelector": labels})
     answer = api.get(f"/api/v1/namespaces/{namespace}/pods?{query}")
-    pods = _checked(_LIST, answer, "the pods")["items"]
+    pods = checked(_LIST, answer, "the pods")["items"]
     return replace(resource, nodes=tuple(pod["spec"].get("nodeName") or "" for pod in pods))
 
 
@@ -446,7 +457,7 @@ def _read(api: KubernetesApi, kind: str, namespace: str, name: str) -> Mapping[s
             f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's own "
             "address"
         ) from None
-    document: Mapping[str, Any] = _checked(_RESOURCE, answer, f"{kind} {namespace}/{name}")
+    document: Mapping[str, Any] = checked(_RESOURCE, answer, f"{kind} {namespace}/{name}")
     metadata = document["metadata"]
     found = (document.get("kind", kind), metadata.get("namespace", namespace), metadata["name"])
     if found != (kind, namespace, name):
@@ -457,7 +468,7 @@ def _read(api: KubernetesApi, kind: str, namespace: str, name: str) -> Mapping[s
     return document
 
 
-def _checked(kind: TypeAdapter[Any], answer: Any, what: str) -> Any:
+def checked(kind: TypeAdapter[Any], answer: Any, what: str) -> Any:
     """Answer without nulls, as in a merge patch; raise FlinkError if it has another type."""
     document = _without_nulls(answer)
     try:

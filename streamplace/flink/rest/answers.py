@@ -303,6 +303,28 @@ def parse_complaint(content: bytes) -> str:
         return shown(content[:MAX_TEXT].decode(errors="replace"), MAX_TEXT)
 
 
+_FORBIDDEN = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]*)" '
+    r'in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+
+
+def missing_rule(complaint: str) -> str:
+    """Rule of a Role without which the API server forbids a request; else its own words.
+
+    >>> missing_rule(
+    ...     'pods is forbidden: User "me" cannot list resource "pods" in API group "" '
+    ...     'in the namespace "flink"'
+    ... )
+    '{apiGroups: [""], resources: [pods], verbs: [list]} of me in namespace flink'
+    """
+    if (match := _FORBIDDEN.search(complaint)) is None:
+        return complaint
+    rule = '{{apiGroups: ["{group}"], resources: [{resource}], verbs: [{verb}]}} of {user}'
+    where = " in namespace {namespace}" if match["namespace"] else ""
+    return (rule + where).format(**match.groupdict())
+
+
 def finished(job: str) -> str:
     """Clause on a job that has finished by itself."""
     return f"job {shown(job)} has finished because it has read all of its input"

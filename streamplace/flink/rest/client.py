@@ -29,6 +29,7 @@ from streamplace.flink.rest.answers import (
     JobVertex,
     finished,
     is_unavailable,
+    missing_rule,
     parse_answer,
     parse_complaint,
     root_cause,
@@ -535,7 +536,7 @@ class Rest:
             message = f"Flink answers {answer.status_code}: {root_cause(complaint)}"
             message += "; give a valid --authorization" if answer.status_code == 401 else ""
             if self.resource is not None and answer.status_code == 403:
-                message = f"a right is missing: {shown(complaint, 300)}"
+                message = f"a right is missing: {shown(missing_rule(complaint), 300)}"
             if is_unavailable(answer.status_code, complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint, answer.status_code)

@@ -617,15 +617,14 @@ class QuietHours:
     end: time
 
     @classmethod
-    def of(cls, text: str) -> "QuietHours":
-        """Parse hours such as ``"08:00-18:00"``."""
+    def of(cls, text: str, name: str = "--not-between") -> "QuietHours":
+        """Parse hours such as ``"08:00-18:00"`` of an option or an annotation of that name."""
         with suppress(ValueError):
             start, end = (time.fromisoformat(part.strip()) for part in text.split("-"))
             if start != end and not (start.tzinfo or end.tzinfo):
                 return cls(start, end)
         raise SettingError(
-            f"--not-between is {text!r}; it must be two times of this machine's clock, such as "
-            "08:00-18:00"
+            f"{name} is {text!r}; it must be two times of this machine's clock, such as 08:00-18:00"
         )
 
     def __contains__(self, now: time) -> bool:

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field, replace
 from streamplace.errors import SettingError
 from streamplace.flink.layout import Layout
 from streamplace.flink.rest.client import chain_of
-from streamplace.flink.store import Holder, Rows, Store, StoreError, held, keep_renewed, utc_now
+from streamplace.flink.store import (
+    Holder,
+    Rows,
+    Store,
+    StoreError,
+    held,
+    keep_renewed,
+    renewal,
+    utc_now,
+)
 from streamplace.flink.watches import (
     BEGUN,
     DECISIONS,
@@ -65,7 +74,7 @@ class WatchLog:
                 break
             else:
                 log = cls(store, rows.add(WATCHES, name, mine), tell, {})
-        keep_renewed(log, WATCHES)
+        keep_renewed(log, renewal(WATCHES))
         return log
 
     @contextmanager

@@ -7,6 +7,7 @@ with one parallelism. Decisions are made as in watches of other jobs.
 
 import time
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from streamplace.display.report import duration
@@ -23,18 +24,12 @@ from streamplace.flink.decide.rates import JobRates
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.layout import Layout
 from streamplace.flink.operator.api import KubernetesApi
+from streamplace.flink.operator.journal import PatchClaim, PatchJournal
 from streamplace.flink.operator.patch_table import PatchStep
-from streamplace.flink.operator.patching import (
-    PatchJournal,
-    PatchTransaction,
-    check_change,
-    claimed,
-    claimed_again,
-)
+from streamplace.flink.operator.patching import PatchTransaction, check_change
 from streamplace.flink.operator.resource import FAILED, FlinkResource, read_deployment
 from streamplace.flink.rest.client import FlinkError, NoAnswer, only_job
 from streamplace.flink.rest.plan import layout_of
-from streamplace.flink.store import Claim
 from streamplace.flink.watch.acting import CHECK_SECONDS, Notices, decision_of
 from streamplace.flink.watch.deciding import (
     JobModel,
@@ -154,6 +149,7 @@ class PodMover:
         """
         target = choice.target
         assert target is not None
+        self.finish_unrecorded()
         check_change(self.api, self.resource)
         if self.resource.has_autoscaler:
             raise FlinkError("Flink's autoscaler chooses the parallelism now")
@@ -162,23 +158,33 @@ class PodMover:
         if self.resource.counts_pods:
             patch = {"taskManager": {"replicas": target.machines}}
         journal = PatchJournal.of(self.resource, patch, self.resume_by)
-        return self._ended(number, claimed(journal))
+        return self._ended(number, PatchClaim.begin(self.api, journal))
 
     def finish(self, number: int) -> str:
         """Finish a change that was interrupted, or find that nothing was begun; return the job."""
-        owner = f"{self.resource.namespace}/{self.resource.name}"
         try:
-            return self._ended(number, claimed_again(owner))
+            return self._ended(number, self._claim_again())
         except SettingError as error:  # no journal
             decision = self.log.decisions[number]
             self.log.end(number, UNBEGUN, str(error), decision.job)
             return decision.job
 
+    def finish_unrecorded(self) -> None:
+        """Finish a change that has no decision here, as one that another machine has begun."""
+        with suppress(SettingError):  # no journal
+            ended = PatchTransaction(
+                self.api, self._claim_again(), self.log.tell, self.timeout
+            ).run()
+            self.log.tell(f"a change was interrupted: {ended.step.value}, because {ended.reason}")
+
+    def _claim_again(self) -> PatchClaim:
+        return PatchClaim.take(self.api, self.resource.namespace, self.resource.name)
+
     def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
         """Write the measured rate after a change."""
         self.log.note_rate(decision, rate)
 
-    def _ended(self, number: int, claim: Claim[PatchJournal]) -> str:
+    def _ended(self, number: int, claim: PatchClaim) -> str:
         """Carry a change out; the next round measures the rate, which is no condition."""
         ended = PatchTransaction(self.api, claim, self.log.tell, self.timeout).run()
         states = {

@@ -1,0 +1,314 @@
+"""The journal of a change, in a ConfigMap beside its resource: any machine can finish the change.
+
+The ConfigMap belongs to the resource, and is deleted with it. Each write carries the version that
+was read, so that two commands cannot hold a change at once. An ended change leaves it empty.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from time import monotonic, sleep
+from typing import Any, Required
+
+from pydantic import TypeAdapter, ValidationError
+
+from streamplace.display.report import duration
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.flink.deployment import DEPLOYMENT
+from streamplace.flink.operator.api import ApiRefusal, KubernetesApi
+from streamplace.flink.operator.merge_patch import changes, inverse, merged
+from streamplace.flink.operator.patch_table import OtherFields, PatchedFields, PatchRequest
+from streamplace.flink.operator.resource import (
+    VERSION_OF_API,
+    FlinkResource,
+    checked,
+    keeps_state,
+    read_of,
+)
+from streamplace.flink.rest.client import EFFECT_SECONDS, FlinkError, NoAnswer
+from streamplace.flink.store import (
+    LEASE_SECONDS,
+    Claimed,
+    Holder,
+    StoreError,
+    TakenOver,
+    held,
+    keep_renewed,
+    utc_now,
+)
+from streamplace.model.message_text import shown
+
+SILENCE_SECONDS = 60.0
+"""Longest time without an answer of Kubernetes that is waited for (judgement)."""
+KUBERNETES_POLL_SECONDS = 0.5
+"""Pause before Kubernetes is asked again."""
+KEY = "journal"
+_MAP = TypeAdapter(
+    read_of(metadata=Required[read_of(resourceVersion=Required[str])], data=dict[str, str])
+)
+
+
+class PatchJournal(Claimed):
+    """A change of a specification, and how far it is."""
+
+    namespace: str
+    name: str
+    uid: str  # of the resource; one that is made again has another
+    before: dict[str, Any]  # the specification on which the change rests
+    patch: dict[str, Any]  # merge patch of it
+    requested: PatchRequest = PatchRequest.NOTHING
+    is_patched: bool = False  # whether the last request had its effect
+    resume_by: str = ""  # the command that finishes it
+
+    @classmethod
+    def of(
+        cls, resource: FlinkResource, patch: Mapping[str, Any], resume_by: str
+    ) -> "PatchJournal":
+        """Journal of a patch that was decided for a resource as it was read."""
+        return cls(
+            namespace=resource.namespace,
+            name=resource.name,
+            uid=resource.document["metadata"]["uid"],
+            before=dict(resource.spec),
+            patch=dict(patch),
+            resume_by=resume_by,
+        )
+
+    @property
+    def owner(self) -> str:
+        """The resource."""
+        return f"{self.namespace}/{self.name}"
+
+    def refuse_held(self) -> None:
+        """Raise FlinkError if another command carries the change on."""
+        if self.is_held and self.holder != Holder.current():
+            raise FlinkError(
+                f"{self.owner} is being changed by {self.holder}; wait until that has ended, or "
+                f"for {duration(LEASE_SECONDS)} if its machine is lost"
+            )
+
+    def unfinished(self) -> FlinkError:
+        """Error about a change that has to be finished first; raised here if its command runs."""
+        self.refuse_held()
+        return FlinkError(
+            f"a change of {self.owner} was interrupted; finish it with: {self.resume_by}"
+        )
+
+    @property
+    def after(self) -> dict[str, Any]:
+        """The specification as changed."""
+        return merged(self.before, self.patch)
+
+    @property
+    def back(self) -> dict[str, Any]:
+        """Merge patch that takes the change back."""
+        return inverse(self.before, self.patch)
+
+    def fields_in(self, spec: Mapping[str, Any]) -> PatchedFields:
+        """The fields of the patch in a specification."""
+        if merged(spec, self.back) == spec:
+            return PatchedFields.OLD
+        return PatchedFields.NEW if merged(spec, self.patch) == spec else PatchedFields.OTHER
+
+    def others_in(self, spec: Mapping[str, Any]) -> OtherFields:
+        """The other fields of a specification."""
+        if not keeps_state(spec):
+            return OtherFields.RISKY
+        is_same = merged(spec, self.back) == self.before
+        return OtherFields.SAME if is_same else OtherFields.CHANGED
+
+    def changed_by_others(self, spec: Mapping[str, Any]) -> str:
+        """Fields of a specification that others have changed, with both values; empty if none."""
+        rest = merged(spec, self.back)
+        found = [*changes(self.before, rest)]
+        if self.fields_in(spec) is PatchedFields.OTHER:
+            found += changes(rest, spec)
+        return ", ".join(
+            f"{'.'.join(path)} ({_shown(old)} → {_shown(new)})" for path, old, new in found
+        )
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return shown(value if isinstance(value, str) else json.dumps(value), 40)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalMap:
+    """The ConfigMap for the journal of a FlinkDeployment."""
+
+    api: KubernetesApi
+    namespace: str
+    name: str  # of the FlinkDeployment
+
+    @property
+    def title(self) -> str:
+        """Name of the ConfigMap."""
+        return f"streamplace-journal-{self.name}"
+
+    @property
+    def _folder(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/configmaps"
+
+    def read(self) -> tuple[str, PatchJournal | None]:
+        """Version of the ConfigMap, empty if there is none, and its journal."""
+        try:
+            answer = self.api.get(f"{self._folder}/{self.title}")
+        except ApiRefusal as error:
+            if error.missing == self.title:
+                return "", None
+            raise
+        document = checked(_MAP, answer, f"ConfigMap {self.namespace}/{self.title}")
+        text = (document.get("data") or {}).get(KEY)
+        try:
+            journal = None if text is None else PatchJournal.model_validate_json(text)
+        except ValidationError:
+            raise StoreError(
+                f"ConfigMap {self.namespace}/{self.title} has a journal that cannot be read, so a "
+                "change may be unfinished; check the specification, then delete the ConfigMap"
+            ) from None
+        return document["metadata"]["resourceVersion"], journal
+
+    def write(
+        self, version: str, uid: str, journal: PatchJournal | None, *, query: str = ""
+    ) -> None:
+        """Create the ConfigMap, or replace this version of it; None is no journal."""
+        owner = {"apiVersion": VERSION_OF_API, "kind": DEPLOYMENT, "name": self.name, "uid": uid}
+        metadata = {
+            "name": self.title,
+            "namespace": self.namespace,
+            "labels": {"app.kubernetes.io/managed-by": "streamplace"},
+            "ownerReferences": [owner],
+        }
+        data = {} if journal is None else {KEY: journal.model_dump_json()}
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        if version:
+            metadata["resourceVersion"] = version
+            self.api.replace(f"{self._folder}/{self.title}{query}", document)
+        else:
+            self.api.create(f"{self._folder}{query}", document)
+
+    def exchange(
+        self,
+        change: Callable[[PatchJournal | None], PatchJournal | None],
+        seconds: float = SILENCE_SECONDS,
+    ) -> PatchJournal | None:
+        """Replace the journal by what a function makes of it, and return that.
+
+        The function is asked again if another command was first, or if no answer came.
+        """
+        deadline = monotonic() + seconds
+        while True:
+            try:
+                version, stored = self.read()
+            except FlinkError as error:
+                self._await(error, deadline)
+                continue
+            journal = change(stored)
+            owner = journal or stored
+            assert owner is not None
+            try:
+                self.write(version, owner.uid, journal)
+            except FlinkError as error:
+                self._await(error, deadline)
+            else:
+                return journal
+
+    def _await(self, error: FlinkError, deadline: float) -> None:
+        """Wait for a moment; raise StoreError where that is in vain."""
+        is_conflict = isinstance(error, ApiRefusal) and error.status == HTTPStatus.CONFLICT
+        if monotonic() >= deadline or not (is_conflict or isinstance(error, NoAnswer)):
+            raise StoreError(
+                f"no journal of a change of {self.namespace}/{self.name}: {error}"
+            ) from None
+        sleep(KUBERNETES_POLL_SECONDS)
+
+    def check(self, resource: FlinkResource) -> None:
+        """Raise an error if a change has not ended, or if no journal can be written."""
+        uid = resource.document["metadata"]["uid"]
+        version, journal = self.read()
+        if journal is not None and journal.uid == uid:
+            raise journal.unfinished()
+        if not version:
+            self.write("", uid, None)
+            version, _ = self.read()
+        self.write(version, uid, None, query="?dryRun=All")
+
+    def renew(self) -> None:
+        """Say that this process, if it holds the change, runs."""
+        version, journal = self.read()
+        if journal is not None and journal.holder == Holder.current():
+            renewed = journal.model_copy(update={"renewed": utc_now()})
+            self.write(version, journal.uid, renewed)
+
+
+@dataclass(slots=True, weakref_slot=True)
+class PatchClaim:
+    """The claim of this process on a change."""
+
+    at: JournalMap
+    journal: PatchJournal
+
+    def __post_init__(self) -> None:
+        keep_renewed(self, self.at.renew)
+
+    @classmethod
+    def begin(cls, api: KubernetesApi, journal: PatchJournal) -> "PatchClaim":
+        """Write a new change; raise an error if another one of the resource has not ended."""
+        own = held(journal)
+
+        def begun(stored: PatchJournal | None) -> PatchJournal:
+            if stored is not None and stored.uid == own.uid and stored != own:
+                raise stored.unfinished()
+            return own
+
+        return cls._exchanged(JournalMap(api, own.namespace, own.name), begun)
+
+    @classmethod
+    def take(cls, api: KubernetesApi, namespace: str, name: str) -> "PatchClaim":
+        """Claim an interrupted change; raise an error if there is none, or if it is held."""
+
+        def taken(stored: PatchJournal | None) -> PatchJournal:
+            if stored is None:
+                raise SettingError(f"no change of {namespace}/{name} was interrupted")
+            stored.refuse_held()
+            return held(stored)
+
+        return cls._exchanged(JournalMap(api, namespace, name), taken)
+
+    @classmethod
+    def _exchanged(
+        cls, at: JournalMap, change: Callable[[PatchJournal | None], PatchJournal]
+    ) -> "PatchClaim":
+        journal = at.exchange(change)
+        assert journal is not None
+        return cls(at, journal)
+
+    def save(self, **changes: object) -> None:
+        """Write the next step; raise TakenOver if another command has gone on with it."""
+        journal = self.journal.model_copy(update={"renewed": utc_now(), **changes})
+        self._exchange(journal, SILENCE_SECONDS)
+        self.journal = journal
+
+    def leave(self) -> None:
+        """Leave the change to the next command, if Kubernetes answers; else its lease ends."""
+        with suppress(StreamplaceError):
+            self._exchange(self.journal.model_copy(update={"holder": None}), EFFECT_SECONDS)
+
+    def end(self) -> None:
+        """Delete the journal; raise StoreError if that is not possible."""
+        with suppress(TakenOver):
+            self._exchange(None, SILENCE_SECONDS)
+
+    def _exchange(self, journal: PatchJournal | None, seconds: float) -> None:
+        def changed(stored: PatchJournal | None) -> PatchJournal | None:
+            if stored is None:
+                raise TakenOver("another command has finished it meanwhile, so this one ends")
+            if stored.holder not in (None, self.journal.holder):
+                raise TakenOver(f"{stored.holder} has gone on with it meanwhile, so this one ends")
+            return journal
+
+        self.at.exchange(changed, seconds)
