@@ -27,7 +27,7 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import HOW_LONG, PICTURES, argument, file_key, option, output
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
-from streamplace.settings.searches import MeasuredGraphOptions, SearchOptions
+from streamplace.settings.searches import ConditionOptions, MeasuredGraphOptions, SearchOptions
 from streamplace.settings.shared import ChangeOptions, ConstraintOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
 
@@ -78,6 +78,7 @@ def _policy_names() -> Iterable[str]:
 class Plan(
     ChangeOptions,
     ConstraintOptions,
+    ConditionOptions,
     SearchOptions,
     MeasuredGraphOptions,
     Verb,
@@ -245,10 +246,27 @@ class Plan(
         settings = self.part(
             PlannerSettings,
             keep_parallelism=self.keep_parallelism or frozenset(self.keep),
+            survives=self._survives(),
             budget=self.limits() or PLAN_BUDGET,
             errors=errors_for(graph, self.confidence),
         )
         return Planner(machines, settings, self.jobs)
+
+    def _survives(self) -> float:
+        """Share that survives any loss, of the conditions."""
+        from streamplace.objectives.conditions import read_condition
+
+        share, called = 0.0, self.name("require")
+        for condition in map(read_condition, self.require):
+            if condition.objective.name != "survives" or condition.sense != "max":
+                raise SettingError(
+                    f"{called} {condition.text}: a plan carries the whole rate, and may only be "
+                    f"required to survive a loss, as in {called} 'survives>=0.9'"
+                )
+            if not 0 <= condition.limit <= 1:
+                raise SettingError(f"{called} {condition.text}: give a share from 0 to 1")
+            share = max(share, condition.limit)
+        return share
 
     def _check_output(self, progress: Progress, *, is_curve: bool) -> None:
         """Raise an error for an output that cannot be written, before any planning."""
@@ -295,6 +313,7 @@ def plan(
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
     constraints: ConstraintsLike | None = None,
+    require: str | Iterable[str] = (),
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -326,6 +345,9 @@ def plan(
     constraints
         Rules for the machines of operators. A machine is called as its offer if there is one only,
         else ``small-0``, ``small-1`` and so on; ``small`` stands for all of these in ``allowed``.
+    require
+        ``"survives>=0.9"`` for a plan of which 90 % of the rate are carried, with the headroom,
+        after the loss of any one machine.
     headroom
         Share h of each resource whose use is proportional to the rate that stays free: the plan is
         for 1 / (1 − h) times the rate.
@@ -368,6 +390,7 @@ def plan_frontier(
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
     constraints: ConstraintsLike | None = None,
+    require: str | Iterable[str] = (),
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -382,7 +405,8 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph, offers, cluster, constraints, headroom, keep_parallelism, confidence, trust_profile, seed
+    graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence, \
+    trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.
@@ -412,6 +436,7 @@ def plan_schedule(
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
     constraints: ConstraintsLike | None = None,
+    require: str | Iterable[str] = (),
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -433,7 +458,8 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph, offers, cluster, constraints, headroom, keep_parallelism, confidence, trust_profile, seed
+    graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence, \
+    trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.
