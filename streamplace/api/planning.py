@@ -405,7 +405,8 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence, \
+    graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence
+        As for `plan`.
     trust_profile, seed
         As for `plan`.
     budget, jobs
@@ -458,7 +459,8 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence, \
+    graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence
+        As for `plan`.
     trust_profile, seed
         As for `plan`.
     budget, jobs
