@@ -19,6 +19,7 @@ from streamplace.api.simulating import simulate_queues as simulate_queues
 from streamplace.api.training import train as train
 from streamplace.errors import StreamplaceError as StreamplaceError
 from streamplace.evaluate.comparison import Comparison as Comparison
+from streamplace.evaluate.front import Front as Front
 from streamplace.io.clusters import read_cluster as read_cluster
 from streamplace.io.clusters import write_cluster as write_cluster
 from streamplace.io.constraints import read_constraints as read_constraints
@@ -50,7 +51,6 @@ from streamplace.model.relocation import Relocation as Relocation
 from streamplace.model.streams import Stream as Stream
 from streamplace.objectives.explanation import Explanation as Explanation
 from streamplace.objectives.registry import Objective as Objective
-from streamplace.placers.front import Front as Front
 from streamplace.placers.registry import Budget as Budget
 from streamplace.placers.result import Result as Result
 from streamplace.planning.offers import Offer as Offer

@@ -40,6 +40,12 @@ pub struct Freedom {
     pub room: Vec<f64>,
     /// [D] devices of a class are interchangeable
     pub classes: Vec<Id>,
+    /// [N] kind of every operator; a slot holds one operator of each kind of a group
+    pub kind: Vec<Id>,
+    /// [K] group of every kind
+    pub group: Vec<Id>,
+    /// [D] slots, or empty if they are unlimited
+    pub slots: Vec<f64>,
 }
 
 impl Freedom {
@@ -54,6 +60,12 @@ impl Freedom {
         if !self.memory.is_empty() {
             length("memory", &self.memory, n)?;
             length("room", &self.room, d)?;
+        }
+        if !self.slots.is_empty() {
+            length("slots", &self.slots, d)?;
+            length("kind", &self.kind, instance.n_operators())?;
+            indices("kind", &self.kind, self.group.len())?;
+            indices("group", &self.group, self.group.len())?;
         }
         self.rivals.check(n)
     }
@@ -94,8 +106,6 @@ struct Partial {
     loads: Vec<f64>,
     /// [D] units on every device
     count: Vec<u32>,
-    /// [D] bytes in use
-    used: Vec<f64>,
     /// largest load, single cores included
     peak: f64,
     /// weighted sum of the device loads
@@ -110,7 +120,6 @@ struct Mark {
     journal: usize,
     peak: f64,
     weighted: f64,
-    used: f64,
 }
 
 /// A device for a unit: bound of the peak, largest load that the unit touches, device.
@@ -188,7 +197,9 @@ impl<'a> Survival<'a> {
         }
         let is_proven = !floor.is_finite()
             || self.search.peak <= max(1.0, floor * (1.0 + ROUNDING))
-            || (self.search.units.len() <= MAX_UNITS && self.search.nodes <= MAX_NODES);
+            || (self.search.peak > self.search.enough
+                && self.search.units.len() <= MAX_UNITS
+                && self.search.nodes <= MAX_NODES);
         if !self.search.peak.is_finite() {
             return Loss { share: 0.0, is_proven, place: None };
         }
@@ -209,7 +220,7 @@ impl<'a> Survival<'a> {
 
     /// The loads of a placement without the units on device `lost`.
     fn clear(&mut self, placement: &[Id], lost: usize) {
-        let (instance, freedom, partial) = (self.instance, self.freedom, &mut self.partial);
+        let (instance, partial) = (self.instance, &mut self.partial);
         let d = instance.n_devices();
         partial.place.clear();
         partial.place.extend(placement.iter().map(|&a| if a as usize == lost { NONE } else { a }));
@@ -221,13 +232,10 @@ impl<'a> Survival<'a> {
         partial.loads.resize(n_resources(d) + instance.n_constants(), 0.0);
         partial.count.clear();
         partial.count.resize(d, 0);
-        partial.used.clear();
-        partial.used.resize(d, 0.0);
         partial.journal.clear();
         (partial.peak, partial.weighted) = (0.0, 0.0);
-        for (u, &a) in partial.at.iter().enumerate().filter(|&(_, &a)| a != NONE) {
+        for &a in partial.at.iter().filter(|&&a| a != NONE) {
             partial.count[a as usize] += 1;
-            partial.used[a as usize] += freedom.memory.get(u).copied().unwrap_or(0.0);
         }
         let (loads, constants) = partial.loads.split_at_mut(n_resources(d));
         let per_core = instance.limits_subtasks();
@@ -308,7 +316,7 @@ impl<'a> Survival<'a> {
         let mut found = vec![];
         self.search.tried.fill(false);
         for d in 0..self.instance.n_devices() {
-            if !self.may(u, d) || self.is_like_another(d) {
+            if !self.may(&self.partial.at, u, d) || self.is_like_another(d) {
                 continue;
             }
             let (mark, touched) = self.add(u, d);
@@ -319,17 +327,30 @@ impl<'a> Survival<'a> {
         found
     }
 
-    /// Whether unit `u` may go to device `d`, beside the units that are placed.
-    fn may(&self, u: usize, d: usize) -> bool {
-        let (freedom, partial) = (self.freedom, &self.partial);
-        d != self.search.lost
-            && freedom.allowed[(u, d)]
-            && !freedom.rivals.meet(&partial.at, u, d)
-            && (freedom.memory.is_empty() || self.fits(partial.used[d] + freedom.memory[u], d))
+    /// Whether unit `u` may go to device `d`, beside the other units at devices `at`.
+    fn may(&self, at: &[Id], u: usize, d: usize) -> bool {
+        let freedom = self.freedom;
+        let is_open = d != self.search.lost && freedom.allowed[(u, d)];
+        if !is_open || freedom.rivals.meet(at, u, d) {
+            return false;
+        }
+        let here = || (0..at.len()).filter(|&other| other == u || at[other] as usize == d);
+        let fits = freedom.memory.is_empty()
+            || here().map(|u| freedom.memory[u]).sum::<f64>() <= freedom.room[d] * (1.0 + SLACK);
+        fits && (freedom.slots.is_empty() || self.slots(here()) <= freedom.slots[d])
     }
 
-    fn fits(&self, bytes: f64, d: usize) -> bool {
-        bytes <= self.freedom.room[d] * (1.0 + SLACK)
+    /// Slots that units take on one device: in every group, the number of the most frequent kind.
+    fn slots(&self, units: impl Iterator<Item = usize>) -> f64 {
+        let Freedom { kind, group, .. } = self.freedom;
+        let (mut count, mut most) = (vec![0_u32; group.len()], vec![0; group.len()]);
+        for &v in units.flat_map(|u| &self.members[u]) {
+            let k = kind[v] as usize;
+            count[k] += 1;
+            let slots: &mut u32 = &mut most[group[k] as usize];
+            *slots = count[k].max(*slots);
+        }
+        f64::from(most.iter().sum::<u32>())
     }
 
     /// Whether device `d` is empty, and an equal empty device was tried; the latter is noted.
@@ -348,12 +369,10 @@ impl<'a> Survival<'a> {
             journal: partial.journal.len(),
             peak: partial.peak,
             weighted: partial.weighted,
-            used: partial.used[d],
         };
         let mut touched = 0.0;
         partial.at[u] = d as Id;
         partial.count[d] += 1;
-        partial.used[d] += self.freedom.memory.get(u).copied().unwrap_or(0.0);
         for &v in &self.members[u] {
             partial.place[v] = d as Id;
         }
@@ -404,7 +423,7 @@ impl<'a> Survival<'a> {
                 partial.loads[r] = load;
             }
         }
-        (partial.peak, partial.weighted, partial.used[d]) = (mark.peak, mark.weighted, mark.used);
+        (partial.peak, partial.weighted) = (mark.peak, mark.weighted);
         partial.count[d] -= 1;
         partial.at[u] = NONE;
         for &v in &self.members[u] {
@@ -454,7 +473,7 @@ impl<'a> Survival<'a> {
                 let u = self.search.units[t];
                 for d in 0..self.instance.n_devices() {
                     let home = at[u];
-                    if d == home as usize || !self.may_move(&at, u, d) {
+                    if d == home as usize || !self.may(&at, u, d) {
                         continue;
                     }
                     self.shift(&mut state, u, d);
@@ -481,17 +500,6 @@ impl<'a> Survival<'a> {
         for &v in &self.members[u] {
             state.move_operator(self.instance, v, d);
         }
-    }
-
-    /// Whether unit `u` may move to device `d`, beside all others.
-    fn may_move(&self, at: &[Id], u: usize, d: usize) -> bool {
-        let freedom = self.freedom;
-        if d == self.search.lost || !freedom.allowed[(u, d)] || freedom.rivals.meet(at, u, d) {
-            return false;
-        }
-        let others = at.iter().zip(&freedom.memory).filter(|&(&a, _)| a as usize == d);
-        freedom.memory.is_empty()
-            || self.fits(others.fold(freedom.memory[u], |bytes, (_, more)| bytes + more), d)
     }
 
     /// Branch and bound below the best peak.

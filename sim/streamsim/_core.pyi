@@ -408,10 +408,13 @@ class Survival:
 
         It is exactly that where branch and bound ends within its limits.
         """
-    def without(self, placement: Ints, device: int) -> tuple[float, bool, Ints | None]:
+    def without(
+        self, placement: Ints, device: int, enough: float
+    ) -> tuple[float, bool, Ints | None]:
         """Share after the loss of a device, at least; whether exactly; and the placement.
 
-        There is none if some operator has no other place, or if nothing is carried.
+        There is none if some operator has no other place, or if nothing is carried. The search
+        ends at a share that is ``enough``.
         """
 
 # incremental

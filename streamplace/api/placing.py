@@ -41,9 +41,9 @@ from streamplace.settings.shared import (
 from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
 if TYPE_CHECKING:
+    from streamplace.evaluate.front import Front
     from streamplace.io.given import ClusterLike, ConstraintsLike, GraphLike
     from streamplace.model.units import Quantity
-    from streamplace.placers.front import Front
     from streamplace.placers.request import PlacementRequest
     from streamplace.placers.result import Result
 

@@ -28,7 +28,7 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import HOW_LONG, PICTURES, argument, file_key, option, output
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
-from streamplace.settings.searches import MeasuredGraphOptions, SearchOptions
+from streamplace.settings.searches import ConditionOptions, MeasuredGraphOptions, SearchOptions
 from streamplace.settings.shared import ChangeOptions, ConstraintOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
 
@@ -79,6 +79,7 @@ def _policy_names() -> Iterable[str]:
 class Plan(
     ChangeOptions,
     ConstraintOptions,
+    ConditionOptions,
     SearchOptions,
     MeasuredGraphOptions,
     Verb,
@@ -253,10 +254,27 @@ class Plan(
             PlannerSettings,
             constraints=self.constraints or self._rules,
             keep_parallelism=self.keep_parallelism or frozenset(self.keep),
+            survives=self._survives(),
             budget=self.limits() or PLAN_BUDGET,
             errors=errors_for(graph, self.confidence),
         )
         return Planner(machines, settings, self.jobs)
+
+    def _survives(self) -> float:
+        """Share that survives any loss, of the conditions."""
+        from streamplace.objectives.conditions import read_condition
+
+        share, called = 0.0, self.name("require")
+        for condition in map(read_condition, self.require):
+            if condition.objective.name != "survives" or condition.sense != "max":
+                raise SettingError(
+                    f"{called} {condition.text}: a plan carries the whole rate, and may only be "
+                    f"required to survive a loss, as in {called} 'survives>=0.9'"
+                )
+            if not 0 <= condition.limit <= 1:
+                raise SettingError(f"{called} {condition.text}: give a share from 0 to 1")
+            share = max(share, condition.limit)
+        return share
 
     def _check_output(self, progress: Progress, *, is_curve: bool) -> None:
         """Raise an error for an output that cannot be written, before any planning."""
@@ -303,6 +321,7 @@ def plan(
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
     constraints: ConstraintsLike | None = None,
+    require: str | Iterable[str] = (),
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -334,6 +353,9 @@ def plan(
     constraints
         Rules for the machines of operators. A machine is called as its offer if there is one only,
         else ``small-0``, ``small-1`` and so on; ``small`` stands for all of these in ``allowed``.
+    require
+        ``"survives>=0.9"`` for a plan of which 90 % of the rate are carried, with the headroom,
+        after the loss of any one machine.
     headroom
         Share h of each resource whose use is proportional to the rate that stays free: the plan is
         for 1 / (1 − h) times the rate.
@@ -376,6 +398,7 @@ def plan_frontier(
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
     constraints: ConstraintsLike | None = None,
+    require: str | Iterable[str] = (),
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -390,7 +413,9 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph, offers, cluster, constraints, headroom, keep_parallelism, confidence, trust_profile, seed
+    graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence
+        As for `plan`.
+    trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.
@@ -420,6 +445,7 @@ def plan_schedule(
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
     constraints: ConstraintsLike | None = None,
+    require: str | Iterable[str] = (),
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
@@ -441,7 +467,9 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph, offers, cluster, constraints, headroom, keep_parallelism, confidence, trust_profile, seed
+    graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence
+        As for `plan`.
+    trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.

@@ -49,7 +49,12 @@ class Planner:
         """Cost that no plan for a graph is below, also without any headroom."""
         bare = replace(self.settings, headroom=0.0, errors=None)
         problem = PlanProblem.of(graph, self.machines, bare)
-        bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
+        bound = proven_bound(
+            problem.demand,
+            problem.catalogue,
+            most_nodes=BOUND_NODES,
+            after_loss=problem.after_loss,
+        )
         return 0.0 if bound is None else float(bound.value)
 
     @property

@@ -1,6 +1,6 @@
 """Survives: the share of the sources' rate that is carried whichever device is lost."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -38,6 +38,9 @@ class Freedom(NamedTuple):
     memory: Floats  # [U] bytes, or [0] if memory is unlimited
     room: Floats  # [D] bytes
     classes: Ints  # [D] class of each device; devices of a class are interchangeable
+    kind: Ints  # [N] a slot holds one operator of each kind of a group
+    group: Ints  # [K] group of each kind
+    slots: Floats  # [D], or [0] if they are unlimited
 
 
 def _core(problem: Problem) -> "Survival":
@@ -48,12 +51,18 @@ def _core(problem: Problem) -> "Survival":
 def _compiled(problem: Problem) -> "Survival":
     from streamsim._core import Survival
 
+    return Survival(problem.instance.core, freedom_of(problem))
+
+
+def freedom_of(problem: Problem) -> Freedom:
+    """Where units may go by the rules of a problem, without a limit of slots."""
     free, nothing = problem.unpinned, np.zeros(0)
     unit, rules = problem.unit, free.rules
     allowed = np.ones((int(unit.max()) + 1, problem.n_devices), np.bool_)
     apart = np.empty((0, 2), np.int32) if rules is None else rules.apart
     rival_start, rivals = rival_columns(apart, len(allowed))
-    freedom = Freedom(
+    none = np.empty(0, np.int32)
+    return Freedom(
         unit,
         allowed if rules is None else rules.allowed,
         rival_start.astype(np.int32),
@@ -61,8 +70,10 @@ def _compiled(problem: Problem) -> "Survival":
         nothing if rules is None or rules.memory is None else rules.memory,
         nothing if rules is None or rules.room is None else rules.room,
         free.interchangeable,
+        none,
+        none,
+        nothing,
     )
-    return Survival(problem.instance.core, freedom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +103,15 @@ class Loss:
 
 def loss_of(problem: Problem, placement: Placement, device: str) -> Loss:
     """Move the operators of a device to the best places among the others."""
+    return loss_by(_core(problem), problem, placement, device, np.inf)
+
+
+def loss_by(
+    core: "Survival", problem: Problem, placement: Placement, device: str, enough: float
+) -> Loss:
+    """Loss of a device as the core finds it, which looks no further than for a share of enough."""
     d = problem.cluster.devices.index(device)
-    share, exact, place = _core(problem).without(placement.index, d)
+    share, exact, place = core.without(placement.index, d, enough)
     rows = np.flatnonzero(placement.index == d).tolist()
     names, devices = placement.operators, placement.devices
     moved = {} if place is None else {names[v]: devices[place[v]] for v in rows}
@@ -222,17 +240,21 @@ class Survived(Displayed):
         return Report((*brief_and_detail(self._sheet), verdict, *report.parts), self.words)
 
     def _sheet(self, is_brief: bool) -> Sheet:
-        """Lost devices with what is then carried, and where their operators go."""
-        rows = [
-            (
-                loss.device,
-                loss.carried,
-                Bar(loss.relative_throughput),
-                Names.of([f"{v} → {d}" for v, d in loss.moved.items()], lines=1 if is_brief else 2),
-            )
-            for loss in self.losses
-        ]
-        return with_rest(Sheet(("lost device", "carried", "", "its operators go to"), tuple(rows)))
+        return loss_sheet(self.losses, is_brief=is_brief)
+
+
+def loss_sheet(losses: Iterable[Loss], *, is_brief: bool) -> Sheet:
+    """Lost devices with what is then carried, and where their operators go."""
+    rows = [
+        (
+            loss.device,
+            loss.carried,
+            Bar(loss.relative_throughput),
+            Names.of([f"{v} → {d}" for v, d in loss.moved.items()], lines=1 if is_brief else 2),
+        )
+        for loss in losses
+    ]
+    return with_rest(Sheet(("lost device", "carried", "", "its operators go to"), tuple(rows)))
 
 
 def explain(problem: Problem, placement: Placement) -> Survived:

@@ -20,7 +20,7 @@ from streamplace.placers.result import Result
 from streamplace.progress import waiting
 
 if TYPE_CHECKING:
-    from streamplace.placers.front import Front
+    from streamplace.evaluate.front import Front
 
 CLEARLY_BETTER = 1.1
 """Factor by which subtasks placed one by one must be better to be mentioned."""
@@ -89,7 +89,7 @@ class PlacementRequest:
 
     def front(self, problem: Problem, against: str | Objective) -> "Front":
         """Front of the objective and another one."""
-        from streamplace.placers.front import front_of
+        from streamplace.evaluate.front import front_of
 
         prepared, algorithm = self.prepared(problem), self.algorithm
         judge, other = self.judge(prepared), composed_objective(against, problem=prepared)

@@ -27,7 +27,7 @@ bound.
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -58,6 +58,8 @@ from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
 from streamplace.planning.parallelism import least_parallelism
 
+STRENGTHS = ("resources", "items", "network", "contents")
+"""Relaxations, from the cheapest to the strongest."""
 MOST_CUTS = 40
 """Cuts that the network and the contents may each add."""
 MOST_PRICINGS = 60
@@ -513,30 +515,23 @@ def proven_bound(
     catalogue: Catalogue,
     stop: Callable[[], bool] = lambda: False,
     most_nodes: int = NODES,
+    after_loss: Demand | None = None,
 ) -> CostBound | None:
     """Return a bound of the cost of every plan; None where no machines are enough.
 
     ``stop`` tells whether to end with the bound so far. Pricing explores `NODES` for each type of
     machine at first; it may begin again with four times as many while these were fewer than
-    ``most_nodes``.
+    ``most_nodes``. All machines but any one carry the demand ``after_loss``, if there is one.
     """
-    relaxation = Relaxation(demand, catalogue)
-    columns = Columns(relaxation, most_nodes)
-    relaxations: dict[str, Callable[[list[ExactCut]], Iterable[ExactCut]]] = {
-        "resources": lambda _: chain(
-            resource_cuts(demand, catalogue), rule_cuts(demand, catalogue)
-        ),
-        "items": lambda _: item_cuts(demand, catalogue),
-        "network": lambda cuts: _network_cuts(relaxation, catalogue, cuts, stop),
-        "contents": lambda cuts: _excluding(
-            lambda counts: columns.cut(counts, stop), catalogue, cuts, stop
-        ),
-    }
+    proofs = [_Proof(demand, catalogue, most_nodes, stop, _whole_fleet)]
+    if after_loss is not None:
+        proofs.insert(0, _Proof(after_loss, catalogue, most_nodes, stop, _any_lost))
     cuts: list[ExactCut] = []
     by_strength: dict[str, Fraction] = {}
     counts = all_machines = tuple(offer.at_most for offer in catalogue.offers)
-    for strength, further in relaxations.items():
-        cuts += further(cuts)
+    for strength in STRENGTHS:
+        for proof in proofs:
+            cuts += getattr(proof, strength)(cuts)
         if not all(cut.whole().holds(all_machines) for cut in cuts):
             return None  # all machines together are too few; none has a worth below 0
         counts = cheapest_counts(cuts, catalogue) or all_machines
@@ -547,41 +542,85 @@ def proven_bound(
     return CostBound(max(by_strength.values()), counts, tuple(cuts), by_strength)
 
 
-def _excluding(
-    cut_of: Callable[[tuple[int, ...]], ExactCut | None],
-    catalogue: Catalogue,
-    cuts: Sequence[ExactCut],
-    stop: Callable[[], bool],
-) -> list[ExactCut]:
-    """Cuts beyond these, each of which excludes the cheapest numbers of machines so far."""
-    further: list[ExactCut] = []
-    while len(further) < MOST_CUTS and not stop():
-        counts = cheapest_counts([*cuts, *further], catalogue)
-        cut = None if counts is None else cut_of(counts)
-        if cut is None:
-            break
-        further.append(cut)
-    return further
+CutOf = Callable[[tuple[int, ...]], ExactCut | None]
+"""Returns a cut that excludes numbers of machines; None where there is none."""
 
 
-def _network_cuts(
-    relaxation: Relaxation, catalogue: Catalogue, cuts: Sequence[ExactCut], stop: Callable[[], bool]
-) -> list[ExactCut]:
-    """Cuts beyond these from the linear relaxation of a machine's contents, network included."""
-    polytopes = [relaxation.polytope(t) for t in range(relaxation.n_types)]
+def _whole_fleet(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
+    """Cut that excludes these machines."""
+    return cut_of(counts)
 
-    def cut_of(worth: Floats) -> ExactCut:
-        scaled = worth / max(float(np.abs(worth).max(initial=0.0)), 1e-300)
-        bounds = [price(relaxation, t, scaled).bound for t in range(relaxation.n_types)]
-        return Cut(tuple(bounds), total_worth(scaled), "network")
 
-    def separated(counts: tuple[int, ...]) -> ExactCut | None:
-        covering = separate(polytopes, counts)
-        cut = cut_of(covering.worth)
-        return None if covering.cost <= NO_GAP or cut.holds(counts) else cut
+def _any_lost(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
+    """Cut that excludes these machines, because it excludes them without one of them."""
+    for t, number in enumerate(counts):
+        if number:
+            cut = cut_of((*counts[:t], number - 1, *counts[t + 1 :]))
+            if cut is not None:
+                return replace(cut, after_loss=True)
+    return None
 
-    first = cut_of(cheapest_worth(polytopes, catalogue))
-    return [first, *_excluding(separated, catalogue, [*cuts, first], stop)]
+
+class _Proof:
+    """Cuts that machines satisfy which carry a demand, all together or without any one of them."""
+
+    def __init__(
+        self,
+        demand: Demand,
+        catalogue: Catalogue,
+        most_nodes: int,
+        stop: Callable[[], bool],
+        of_fleet: Callable[[CutOf, tuple[int, ...]], ExactCut | None],
+    ) -> None:
+        self._demand, self._catalogue, self._stop = demand, catalogue, stop
+        self._relaxation = Relaxation(demand, catalogue)
+        self._columns = Columns(self._relaxation, most_nodes)
+        self._of_fleet, self._after_loss = of_fleet, of_fleet is _any_lost
+
+    def resources(self, _: Sequence[ExactCut]) -> list[ExactCut]:
+        """Cuts of single resources and of rules."""
+        of_rules = rule_cuts(self._demand, self._catalogue)
+        return self._noted(chain(resource_cuts(self._demand, self._catalogue), of_rules))
+
+    def items(self, _: Sequence[ExactCut]) -> list[ExactCut]:
+        """Cuts of items that cannot be divided."""
+        return self._noted(item_cuts(self._demand, self._catalogue))
+
+    def network(self, cuts: Sequence[ExactCut]) -> list[ExactCut]:
+        """Cuts from the linear relaxation of a machine's contents, network included."""
+        relaxation = self._relaxation
+        polytopes = [relaxation.polytope(t) for t in range(relaxation.n_types)]
+
+        def cut_of(worth: Floats) -> ExactCut:
+            scaled = worth / max(float(np.abs(worth).max(initial=0.0)), 1e-300)
+            bounds = [price(relaxation, t, scaled).bound for t in range(relaxation.n_types)]
+            return Cut(tuple(bounds), total_worth(scaled), "network")
+
+        def separated(counts: tuple[int, ...]) -> ExactCut | None:
+            covering = separate(polytopes, counts)
+            cut = cut_of(covering.worth)
+            return None if covering.cost <= NO_GAP or cut.holds(counts) else cut
+
+        first = self._noted([cut_of(cheapest_worth(polytopes, self._catalogue))])
+        return [*first, *self._excluding(separated, [*cuts, *first])]
+
+    def contents(self, cuts: Sequence[ExactCut]) -> list[ExactCut]:
+        """Cuts from whole contents of machines."""
+        return self._excluding(lambda counts: self._columns.cut(counts, self._stop), cuts)
+
+    def _noted(self, cuts: Iterable[ExactCut]) -> list[ExactCut]:
+        return [replace(cut, after_loss=self._after_loss) for cut in cuts]
+
+    def _excluding(self, cut_of: CutOf, cuts: Sequence[ExactCut]) -> list[ExactCut]:
+        """Cuts beyond these, each of which excludes the cheapest numbers of machines so far."""
+        further: list[ExactCut] = []
+        while len(further) < MOST_CUTS and not self._stop():
+            counts = cheapest_counts([*cuts, *further], self._catalogue)
+            cut = None if counts is None else self._of_fleet(cut_of, counts)
+            if cut is None:
+                break
+            further.append(cut)
+        return further
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ cheapest numbers that satisfy them; a depth-first search in integers proves that
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -38,8 +38,9 @@ MANY_TYPES, LITTLE_WORK = 32, 0.2
 MOST_COST = 2**52
 """Largest cost that the solver receives; it refuses integers that add up to 2⁶³."""
 A = TypeVar("A", Fraction, int)
-Node = tuple[int, int, list[int]]
-"""Next type of machine, and the money and the needs that are left for it and all after it."""
+Node = tuple[int, int, list[int], list[int]]
+"""Next type of machine, the money and the needs that are left for it and all after it, and what the
+loss of one of the machines so far takes of each need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +53,23 @@ class Cut(Generic[A]):
     # "contents"; "machines" if no resource is needed, so that there is a machine all the same;
     # "rules" for machines that a rule needs.
     origin: str
+    # Whether the machines satisfy it without any one of them: Σ z(t) · x(t) less the largest z(t)
+    # of the types in use.
+    after_loss: bool = False
 
     def holds(self, counts: Sequence[int]) -> bool:
         """Whether numbers of machines satisfy the cut."""
-        return sum(z * x for z, x in zip(self.worth, counts, strict=True)) >= self.demand
+        total = sum(z * x for z, x in zip(self.worth, counts, strict=True))
+        used = (z for z, x in zip(self.worth, counts, strict=True) if x)
+        return total - (max(used, default=0) if self.after_loss else 0) >= self.demand
 
     def whole(self) -> "Cut[int]":
         """Round to integers, so that the cut excludes no more than before."""
         if self.demand <= 0:
-            return Cut((0,) * len(self.worth), 0, self.origin)
+            return Cut((0,) * len(self.worth), 0, self.origin, self.after_loss)
         scale = Fraction(SCALE) / self.demand
         worth = tuple(-int(-min(z, self.demand) * scale // 1) for z in self.worth)
-        return Cut(worth, SCALE, self.origin)
+        return Cut(worth, SCALE, self.origin, self.after_loss)
 
 
 ExactCut = Cut[Fraction]
@@ -225,10 +231,19 @@ def solve_counts(
     """
     from ortools.sat.python import cp_model
 
-    model = cp_model.CpModel()
+    model: Any = cp_model.CpModel()
     x = [model.new_int_var(low, high, "") for low, high in limits]
+    used = list[Any]()
     for cut in cuts:
-        model.add(sum(z * n for z, n in zip(cut.worth, x, strict=True)) >= cut.demand)
+        lost: Any = 0
+        if cut.after_loss:
+            used = used or [model.new_bool_var("") for _ in x]
+            lost = model.new_int_var(0, max(cut.worth), "")
+            for z, u in zip(cut.worth, used, strict=True):
+                model.add(lost >= z * u)
+        model.add(sum(z * n for z, n in zip(cut.worth, x, strict=True)) - lost >= cut.demand)
+    for n, u, (_, high) in zip(x, used, limits, strict=False):
+        model.add(n <= high * u)
     grain = 1 + sum(n * high for n, (_, high) in zip(prices, limits, strict=True)) // MOST_COST
     cost = sum(n // grain * y for n, y in zip(prices, x, strict=True))
     model.add(cost >= above // grain)
@@ -306,17 +321,24 @@ def _is_refuted(
         costs = (least(t, need) for least, need in zip(singles, needs, strict=True))
         return money < 0 or any(cost is None or cost > money for cost in costs)
 
-    def rests(t: int, money: int, needs: list[int]) -> Iterator[Node]:
+    def rests(t: int, money: int, needs: list[int], lost: list[int]) -> Iterator[Node]:
         """The next type, and money and needs after each number of this one, the largest first."""
         number = prices.numbers[t]
         low, high = limits[t]
         for n in range(min(high, money // number) if number else high, low - 1, -1):
-            remainder = [need - n * cut.worth[t] for cut, need in zip(cuts, needs, strict=True)]
-            yield t + 1, money - n * number, remainder
+            more = [
+                max(0, cut.worth[t] - z) if n and cut.after_loss else 0
+                for cut, z in zip(cuts, lost, strict=True)
+            ]
+            remainder = [
+                need - n * cut.worth[t] + m for cut, need, m in zip(cuts, needs, more, strict=True)
+            ]
+            after = [z + m for z, m in zip(lost, more, strict=True)]
+            yield t + 1, money - n * number, remainder, after
 
     # A loop, since there may be more types than Python allows calls within calls.
     waiting: list[Iterator[Node]]
-    steps, waiting = 0, [iter([(0, goal - 1, [cut.demand for cut in cuts])])]
+    steps, waiting = 0, [iter([(0, goal - 1, [cut.demand for cut in cuts], [0] * len(cuts))])]
     while waiting:
         remainder = next(waiting[-1], None)
         if remainder is None:
@@ -325,7 +347,7 @@ def _is_refuted(
         steps += 1
         if steps > MOST_STEPS:
             return False
-        if is_too_dear(*remainder):
+        if is_too_dear(*remainder[:3]):
             continue
         if remainder[0] == len(prices.numbers) or stop():
             return False

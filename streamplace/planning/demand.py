@@ -68,6 +68,7 @@ class Demand:
     uneven: Bools
     unit: Ints  # [N] group numbers; operators of a group are colocated
     apart: tuple[tuple[int, ...], ...]  # groups of operators of which no two share a machine
+    unpinned: tuple[frozenset[str], ...]  # tags that a machine must have where pins do not count
 
     @property
     def n_operators(self) -> int:
@@ -83,6 +84,22 @@ class Demand:
     def is_proportional(self) -> bool:
         """Whether all CPU grows in proportion to the rate."""
         return self.messages is None and not self.constant.any()
+
+    def after_loss(self, share: float) -> "Demand":
+        """Demand of a share of the rate, without pins and messages.
+
+        As in the steady state, all flows scale with the rate, those out of windows as well.
+        """
+        return replace(
+            self,
+            flowing=share * self.flowing,
+            instructions=share * self.flowing + self.constant,
+            messages=None,
+            at_max_rate=share * self.at_max_rate,
+            requires=self.unpinned,
+            tuples=share * self.tuples,
+            bits=share * self.bits,
+        )
 
     def of_messages(self, parallelism: Ints, times: float = 1.0) -> Floats:
         """Instructions per second for messages at a multiple of the rate, [N]."""
@@ -238,6 +255,7 @@ def demand_of(
         uneven=uneven,
         unit=rules.unit,
         apart=rules.apart,
+        unpinned=rules.unpinned,
     )
 
 

@@ -116,13 +116,13 @@ def deployment_of(
         overhead=catalogue.overhead,
         overhead_per_byte=catalogue.overhead_per_byte,
     )
-    where, is_apart = _paired(demand, packed.parallelism, packed.rows)
+    where, is_apart = paired(demand, packed.parallelism, packed.rows)
     subtasks = expansion.graph.operators.name
     placement = Placement(subtasks, cluster.devices.name, np.concatenate(where).astype(np.int32))
     return PlannedDeployment(expansion, cluster, placement, is_apart)
 
 
-def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> tuple[list[Ints], bool]:
+def paired(demand: Demand, parallelism: Ints, rows: Ints) -> tuple[list[Ints], bool]:
     """Machine of each subtask of each operator, and whether partners are apart.
 
     Each operator is put beside the partners of its first one-to-one input. If partners of other
@@ -350,12 +350,7 @@ def moved(
 ) -> PackedMachines:
     """Move subtasks until links carry the rate; keep the result if resources still suffice."""
     expansion = deployment.expansion
-    on_these = frozenset(cluster.devices.name[d] for d in devices.tolist())
-    rules = expansion.constraints(problem.constraints_on(cluster))
-    allowed = dict.fromkeys(expansion.graph.operators.name, on_these)
-    allowed |= {name: on_these & places for name, places in rules.allowed.items()}
-    rules = Constraints(rules.pin, rules.colocate, rules.exlocate, allowed)
-    placing = Problem(expansion.graph, cluster, rules, known=present)
+    placing = placing_of(problem, expansion, cluster, present, devices)
     level = finest_level(placing)
     start = first_place(placing, level, [present])
     meter = Meter(Budget(None, MOST_MOVES), 1)
@@ -364,6 +359,18 @@ def moved(
     other = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
     return other if largest_use(packing, other).max() <= 1 + SLACK else packed
+
+
+def placing_of(
+    problem: PlanProblem, expansion: Expansion, cluster: Cluster, present: Placement, devices: Ints
+) -> Problem:
+    """Problem of placing the subtasks on these devices of a cluster, by the rules of the plan."""
+    on_these = frozenset(cluster.devices.name[d] for d in devices.tolist())
+    rules = expansion.constraints(problem.constraints_on(cluster))
+    allowed = dict.fromkeys(expansion.graph.operators.name, on_these)
+    allowed |= {name: on_these & places for name, places in rules.allowed.items()}
+    rules = Constraints(rules.pin, rules.colocate, rules.exlocate, allowed)
+    return Problem(expansion.graph, cluster, rules, known=present)
 
 
 def fullest_link(deployment: PlannedDeployment) -> PlanLimit | None:

@@ -17,7 +17,7 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import count_limits
-from streamplace.planning.demand import slot_groups, slots_of
+from streamplace.planning.demand import Demand, slot_groups, slots_of
 from streamplace.planning.offers import Prices
 from streamplace.planning.packing import (
     CPU,
@@ -61,10 +61,20 @@ def is_small(problem: PlanProblem) -> bool:
 class Enumeration:
     """All plans of a small problem that are cheaper than one that is known, if one is."""
 
-    def __init__(self, problem: PlanProblem, accept: Accept, stop: Callable[[], bool]) -> None:
-        self._demand, self._catalogue = problem.demand, problem.catalogue
+    def __init__(
+        self,
+        problem: PlanProblem,
+        accept: Accept,
+        stop: Callable[[], bool],
+        demand: Demand | None = None,
+    ) -> None:
+        self._demand, self._catalogue = demand or problem.demand, problem.catalogue
         self._prices = Prices.of(problem.catalogue)
         self._accept, self._stop, self._work = accept, stop, WORK
+        # What all machines but any one carry, however all subtasks are placed then.
+        self._after_loss: Enumeration | None = None
+        if demand is None and problem.after_loss is not None:
+            self._after_loss = Enumeration(problem, lambda p: p, stop, problem.after_loss)
 
     def run(
         self, bound: CostBound, below: int | None
@@ -100,6 +110,8 @@ class Enumeration:
                 break
             if not sum(counts) or not all(cut.holds(counts) for cut in cuts):
                 continue
+            if self._after_loss is not None and self._after_loss.excludes_rest_of(counts):
+                continue
             packed, is_excluded = self._try(counts)
             if packed is not None:
                 least = cost if least_open is None else least_open
@@ -109,6 +121,11 @@ class Enumeration:
         costs = (cost for cost in (least_open, untried, below) if cost is not None)
         cheapest = next(costs, None)
         return None, None if cheapest is None else self._raised(bound, cheapest)
+
+    def excludes_rest_of(self, counts: tuple[int, ...]) -> bool:
+        """Whether it is proven that without one of these machines, the others do not carry it."""
+        rests = [(*counts[:t], n - 1, *counts[t + 1 :]) for t, n in enumerate(counts) if n]
+        return any(not sum(rest) or self._try(rest)[1] for rest in rests)
 
     def _raised(self, bound: CostBound, cost: int) -> CostBound:
         """Bound that is at least a cost in units."""

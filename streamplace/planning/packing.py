@@ -116,6 +116,12 @@ class PackedMachines:
     # [D] index of the cluster's device for each machine; None if machines are bought.
     devices: Ints | None = None
 
+    def without(self, machine: int) -> "PackedMachines":
+        """Return all machines but this one, which is idle."""
+        kinds, rows = np.delete(self.kinds, machine), np.delete(self.rows, machine, axis=0)
+        devices = None if self.devices is None else np.delete(self.devices, machine)
+        return PackedMachines(kinds, self.parallelism, rows, devices)
+
     def counts(self, n_types: int) -> tuple[int, ...]:
         """Number of machines of each type."""
         return tuple(np.bincount(self.kinds, minlength=n_types).tolist())

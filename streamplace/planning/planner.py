@@ -24,7 +24,8 @@ from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_SUBTASKS
-from streamplace.model.units import digits, floor_digits, format_bytes
+from streamplace.model.units import digits, exact_digits, floor_digits, format_bytes
+from streamplace.objectives.survives import Loss
 from streamplace.placers.meter import Meter, Remaining
 from streamplace.placers.stopwatch import now
 from streamplace.planning.bounds import CostBound, proven_bound
@@ -37,7 +38,7 @@ from streamplace.planning.demand import (
     slots_of,
     subtask_speeds,
 )
-from streamplace.planning.deployment import PlannedDeployment, acceptor, deployed, fullest_link
+from streamplace.planning.deployment import PlannedDeployment, deployed, fullest_link
 from streamplace.planning.enumeration import Enumeration, is_small
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import (
@@ -55,7 +56,6 @@ from streamplace.planning.packing import (
     largest_use,
     packing_of,
     renumbered,
-    without_idle,
 )
 from streamplace.planning.parallelism import parallelism_on_fastest, streams_between
 from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
@@ -76,6 +76,7 @@ from streamplace.planning.rates import (
 from streamplace.planning.result import PlanLimit, PlanResult, PlanSlots
 from streamplace.planning.rules import each_left_out, words_of
 from streamplace.planning.search import STEPS, PlanSearch
+from streamplace.planning.survival import losses_of
 from streamplace.planning.verification import contradictions
 
 PROOF_SHARE = 0.4
@@ -215,7 +216,8 @@ def _bound(problem: PlanProblem, meter: Meter) -> CostBound | None:
             f"{quoted(problem.graph.name)} fits on it at this rate; add a larger one"
         )
     useful = problem.with_useful_offers()
-    return proven_bound(useful.demand, useful.catalogue, _ended(meter, PROOF_SHARE))
+    stop, after_loss = _ended(meter, PROOF_SHARE), useful.after_loss
+    return proven_bound(useful.demand, useful.catalogue, stop, after_loss=after_loss)
 
 
 class _Cheapest(NamedTuple):
@@ -248,7 +250,7 @@ def _cheapest(
     cheapest, is_over = search.run(bound), search.is_over
     cost, unit = search.cost, Prices.of(problem.catalogue).unit
     if is_small(problem) and (cost is None or cost * unit > bound.value):
-        cheaper, raised = Enumeration(problem, acceptor(problem), search.is_late).run(bound, cost)
+        cheaper, raised = Enumeration(problem, search.accept, search.is_late).run(bound, cost)
         if raised is None:
             return _Cheapest(None, None, is_over)
         search.offer(cheaper)
@@ -259,7 +261,7 @@ def _cheapest(
     packed = cheapest
     for improve in (search.with_fewer_subtasks, search.with_highest_rate):
         if packed is not None:
-            packed = without_idle(improve(packed, _ended(meter, share)), problem.catalogue)
+            packed = search.trimmed(improve(packed, _ended(meter, share)))
     meter.spend(search.moves)
     return _Cheapest(packed, bound, is_over)
 
@@ -271,7 +273,7 @@ def _with_fewer_machines(
 
     Also say what the last that was tried, with too few machines, carries.
     """
-    if problem.cluster is not None or meter.late:
+    if problem.cluster is not None or problem.after_loss is not None or meter.late:
         return packed, ()
     offers, rest = problem.catalogue.offers, Meter(meter.some(1.0))
     dear = (t for t, offer in enumerate(offers) if offer.price)
@@ -343,6 +345,12 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         link = fullest_link(at_rate)
         fullest = limit.use if demand.is_proportional else growing_use(demand, packing, packed)
         limit = limit if link is None or link.use <= fullest else link
+    losses: tuple[Loss, ...] = ()
+    if problem.after_loss is not None:
+        devices = np.arange(len(packed.kinds)) if packed.devices is None else packed.devices
+        expansion, cluster = deployment.expansion, deployment.cluster
+        placement = deployment.placement
+        losses = losses_of(problem, expansion, cluster, placement, devices.astype(np.int32))
     assumed = "; ".join(_assumed(problem))
     return PlanResult(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
@@ -364,8 +372,18 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         alone=catalogue.alone if problem.cluster is None else frozenset(names),
         errors=problem.settings.errors,
         reserves=problem.reserves,
-        notes=(f"Assumed: {assumed}.",) if assumed else (),
+        survives=problem.settings.survives,
+        losses=losses,
+        notes=(*_dropped_pins(problem), *((f"Assumed: {assumed}.",) if assumed else ())),
     )
+
+
+def _dropped_pins(problem: PlanProblem) -> Iterator[str]:
+    """Pins that do not count after the loss of their machine."""
+    rules = problem.settings.constraints
+    if problem.after_loss is not None and rules is not None and rules.pin:
+        pins = ", ".join(f"{name} to {place}" for name, place in rules.pin.items())
+        yield f"Pins do not count after the loss of their machine: {pins}."
 
 
 def _simulated_use(deployment: PlannedDeployment, packed: PackedMachines) -> Floats:
@@ -465,6 +483,8 @@ def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_o
     """
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     rate = f"{digits(problem.rate, 6)} tuples/s"
+    if problem.after_loss is not None:
+        rate += f" with survives>={exact_digits(problem.settings.survives)}"
     is_timed = problem.settings.budget.seconds is not None
     promised = promised_rate(affordable(problem) if is_timed else problem, meter)
     carried = (
@@ -477,7 +497,7 @@ def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_o
     nothing = "no offers carry" if problem.cluster is None else "the cluster does not carry"
     reason = slow_operator(problem)
     if reason or bound is None:
-        reason = reason or _short_resource(demand, catalogue)
+        reason = reason or _short_after_loss(problem) or _short_resource(demand, catalogue)
         return f"{nothing} {rate}: {reason}{_blamed(problem, meter)}; {carried}"
     within, budget = (" within the budget", "raise the budget, ") if is_over else ("", "")
     missed = f"no plan was found{within} for {rate}, and none is excluded; "
@@ -489,6 +509,24 @@ def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_o
     limited = any(offer.at_most < MOST_DEVICES for offer in catalogue.offers)
     more = "raise at_most, " if limited else ""
     return f"{missed}{budget}{more}add larger machines, or lower the rate ({carried})"
+
+
+def _short_after_loss(problem: PlanProblem) -> str:
+    """Clause about the machine whose loss leaves too little; empty if all carry too little."""
+    demand, catalogue = problem.after_loss, problem.with_useful_offers().catalogue
+    if demand is None or proven_bound(problem.demand, catalogue) is None:
+        return ""
+    for offer in sorted(catalogue.offers, key=lambda offer: -offer.instructions):
+        fewer = replace(offer, at_most=offer.at_most - 1, at_least=0) if offer.at_most > 1 else None
+        others = (fewer if o is offer else o for o in catalogue.offers)
+        rest = tuple(o for o in others if o is not None)
+        lost = f"after the loss of one {catalogue.family(offer.name)}"
+        if not rest:
+            return f"{lost}, no machine is left"
+        less = replace(catalogue, offers=rest)
+        if proven_bound(demand, less) is None:
+            return f"{lost}, {_short_resource(demand, less)}"
+    return ""
 
 
 def _blamed(problem: PlanProblem, meter: Meter) -> str:

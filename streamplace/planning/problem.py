@@ -49,6 +49,9 @@ class PlannerSettings:
     # its prediction. None plans with the prediction itself.
     errors: PredictionErrors | None = None
     constraints: Constraints | None = None  # on the machines of operators, if any
+    # Share of the rate, with the headroom, that the other machines carry after the loss of any one,
+    # when only its subtasks move.
+    survives: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.headroom < 1:
@@ -108,13 +111,36 @@ class PlanProblem:
                 f"{', '.join(sorted(graph.operators.requires[v]))}, which no offer has; add the "
                 "tags to an offer"
             )
+        problem._check_spares()
         return problem
+
+    def _check_spares(self) -> None:
+        """Refuse to survive the loss of the only machine on which some operator may run."""
+        if self.after_loss is None:
+            return
+        offers, runs = self.catalogue.offers, allowed(self.after_loss, self.catalogue)
+        numbers = np.array([offer.at_most for offer in offers]) @ runs
+        if (numbers > 1).all():
+            return
+        v = int(np.argmin(numbers))
+        machine = offers[int(np.argmax(runs[:, v]))].name
+        which = "no other machine" if self.cluster is not None else "no offer"
+        raise ProblemError(
+            f"{which} may run {quoted(self.demand.name[v])} after {machine} is lost, so nothing "
+            "survives; allow it elsewhere, or drop survives"
+        )
 
     @cached_property
     def demand(self) -> Demand:
         """Demand of the graph at the rate that the plan is made for."""
         graph = self.graph.at_rate(self.with_reserve(self.rate))
         return demand_of(graph, self.settings.keep_parallelism, self.rules)
+
+    @cached_property
+    def after_loss(self) -> Demand | None:
+        """Demand that is left after the loss of any one machine; None if it may be nothing."""
+        share = self.settings.survives
+        return self.demand.after_loss(share) if share else None
 
     def with_reserve(self, rate: float) -> float:
         """Tuples/s to carry, so that what is reserved stays free at a rate."""
@@ -179,8 +205,13 @@ class PlanProblem:
     @cached_property
     def useful_offers(self) -> tuple[Offer, ...]:
         """Offers that are large enough for an operator at this rate (core speed, memory, tags)."""
-        demand, may_run = self.demand, allowed(self.demand, self.catalogue)
-        speeds = subtask_speeds(demand, self.catalogue)
+        useful = set(self._useful(self.demand))
+        if self.after_loss is not None:
+            useful |= set(self._useful(self.after_loss))
+        return tuple(offer for offer in self.catalogue.offers if offer in useful)
+
+    def _useful(self, demand: Demand) -> tuple[Offer, ...]:
+        may_run, speeds = allowed(demand, self.catalogue), subtask_speeds(demand, self.catalogue)
 
         def fits(v: int, offer: Offer, speed: float) -> bool:
             parts = int(demand.key_groups[v]) or int(demand.parallelism_limit[v]) or MOST_SUBTASKS

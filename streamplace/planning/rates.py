@@ -29,7 +29,6 @@ from streamplace.planning.packing import (
     largest_use,
     packing_of,
     renumbered,
-    without_idle,
 )
 from streamplace.planning.parallelism import parallelism_on_fastest
 from streamplace.planning.problem import PlanProblem
@@ -163,7 +162,7 @@ def largest_rate(
         packed = packed_at(at, meter, counts)
         if packed is None:
             return 0.0, None
-        carried = min(rate_of(at, packed), limit)
+        carried = min(rate_of(at, packed), limit) if at.after_loss is None else rate
         return carried, renumbered(packed, at.catalogue, problem.catalogue)
 
     high = rate_not_excluded(problem, counts, min(most, limit))
@@ -231,7 +230,7 @@ def packed_at(
     search = PlanSearch(problem, lambda: meter.remaining, meter.evaluations)
     packed = search.pack(numbers, PROBE_STEPS)
     meter.spend(search.moves)
-    return None if packed is None else without_idle(packed, problem.catalogue)
+    return None if packed is None else search.trimmed(packed)
 
 
 def _highest_rate(problem: PlanProblem) -> float:
@@ -267,7 +266,9 @@ def _several(problem: PlanProblem) -> tuple[int, ...] | None:
     there are too few of a type, as in a cluster, or their cores are too slow for an operator, other
     types may stand in for them.
     """
-    bound = proven_bound(problem.demand, problem.catalogue, lambda: True)
+    bound = proven_bound(
+        problem.demand, problem.catalogue, lambda: True, after_loss=problem.after_loss
+    )
     if bound is None:
         return None
     least = sum(bound.counts)

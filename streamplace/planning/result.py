@@ -44,6 +44,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits, floor_digits
+from streamplace.objectives.survives import Loss, loss_sheet
 from streamplace.planning.offers import exact_price, offer_of
 
 if TYPE_CHECKING:
@@ -152,6 +153,10 @@ class PlanResult(Pictured):
     errors: PredictionErrors | None = None  # of predictions; None if the graph was not measured
     # Multiples of the rate that the plan is made for, by purpose.
     reserves: Mapping[str, float] = field(default_factory=dict)
+    # Share of the rate, with the headroom, that survives the loss of any one machine at least; 0 if
+    # that was not asked for. Losses are those of all machines with subtasks, the worst first.
+    survives: float = 0.0
+    losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader of the graph would not expect of the plan
 
     def __repr__(self) -> str:
@@ -220,9 +225,11 @@ class PlanResult(Pictured):
             f"The placement carries {rate}{_likely(self)}. What limits is {where} "
             f"({percent(self.limit.use)} in use).",
             *_reserve(self),
+            *_survival(self),
             *self.notes,
             Detail(Sheet(("machines", "subtasks on them"), tuple(contents_of(self).items()))),
             Detail(Sheet(("resource", "", "in use"), resources)),
+            *([Detail(loss_sheet(self.losses, is_brief=False))] if self.losses else []),
             Detail(
                 f"The job takes {self.slots.separate} slots if every subtask has its own, and "
                 f"{self.slots.shared} if operators share slots, as in Flink by default."
@@ -337,6 +344,7 @@ class PlanResult(Pictured):
             "carries": self.carries if isfinite(self.carries) else None,
             **_likely_json(self),
             "slots": asdict(self.slots),
+            **_survival_json(self),
             **({"hours": [hour.to_json() for hour in self.hours]} if self.hours else {}),
             "seed": self.seed,
         }
@@ -448,11 +456,39 @@ def _reserve(result: PlanResult) -> Iterator[str]:
         yield f"The plan is for {prod(factors.values()):.3g} times the rate: {parts}."
 
 
+def _survival(result: PlanResult) -> Iterator[str]:
+    """What is carried after the loss of a machine, and which one costs most."""
+    if not result.losses:
+        return
+    worst = result.losses[0]
+    if worst.relative_throughput >= 1:
+        yield "Without any one machine, the others carry all of the rate."
+        return
+    of = "the rate and the headroom" if result.headroom else "the rate"
+    yield (
+        f"{worst.device} is the one whose loss costs most: {worst.carried} of {of} is carried "
+        "when only its subtasks move."
+    )
+
+
+def _survival_json(result: PlanResult) -> dict[str, Any]:
+    if not result.losses:
+        return {}
+    worst = result.losses[0]
+    return {
+        "survives": min(1.0, worst.relative_throughput),
+        "worst_loss": worst.device,
+        "losses": [asdict(loss) for loss in result.losses],
+    }
+
+
 def _proof(result: PlanResult) -> str:
     """Bound of the cost of all plans, or of those that carry the rate with confidence."""
     plans = "No plan"
     if result.errors is not None:
         plans += " that carries the rate at the lower end of its prediction"
+    if result.survives:
+        plans += f" that survives {percent(result.survives)}"
     less, least = ("costs less", "cheapest") if result.priced else ("needs fewer", "fewest")
     if result.is_cheapest:
         return f"{plans} {less}."

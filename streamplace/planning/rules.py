@@ -29,12 +29,14 @@ class PlanRules:
     unit: Ints  # [N] colocated operators have equal numbers
     apart: tuple[tuple[int, ...], ...]  # operators of which no two share a machine
     requires: tuple[frozenset[str], ...]  # [N] tags, of machines as well
+    unpinned: tuple[frozenset[str], ...]  # [N] those tags but for pins
     tags: dict[str, frozenset[str]]  # tags of machines, by the name of an offer or a device
 
 
 def without_rules(graph: StreamGraph) -> PlanRules:
     """Tags that operators require, and no other rules."""
-    return PlanRules(np.arange(graph.n_operators, dtype=np.int32), (), graph.operators.requires, {})
+    tags = graph.operators.requires
+    return PlanRules(np.arange(graph.n_operators, dtype=np.int32), (), tags, tags, {})
 
 
 def words_of(tags: Collection[str]) -> str:
@@ -145,6 +147,7 @@ def _compiled(
     """Rules with the machines that labels stand for, and the tags and numbers of all machines."""
     unit = units_of(graph, constraints.colocate)
     places: dict[int, frozenset[str]] = {}
+    unpinned: dict[int, frozenset[str]] = {}
     requires: dict[int, frozenset[str]] = {}
     for v, needed in zip(unit.tolist(), graph.operators.requires, strict=True):
         requires[v] = requires.get(v, frozenset()) | needed
@@ -152,7 +155,8 @@ def _compiled(
         rule = f"{what} of {quoted(name)}"
         (v,) = rows_of(graph, [name], what)
         allowed = frozenset[str]().union(*(machines(str(label), rule) for label in sorted(labels)))
-        places[int(unit[v])] = places.get(int(unit[v]), frozenset(tags)) & allowed
+        for where in (places, *((unpinned,) if what == "allowed" else ())):
+            where[int(unit[v])] = where.get(int(unit[v]), frozenset(tags)) & allowed
     for u, place in places.items():
         if not any(requires[u] <= tags[name] for name in place):
             mates = [graph.operators.name[v] for v in np.flatnonzero(unit == u).tolist()]
@@ -164,14 +168,20 @@ def _compiled(
     everywhere = frozenset(tags)
     where = [places.get(u, everywhere) for u in unit.tolist()]
     _check_room(graph, groups, where, numbers)
-    words = {place: f"{ON}{i} {listed(sorted(place))}" for i, place in enumerate(_ordered(places))}
+    every = sorted({*places.values(), *unpinned.values()}, key=sorted)
+    words = {place: f"{ON}{i} {listed(sorted(place))}" for i, place in enumerate(every)}
+
+    def tagged(places: dict[int, frozenset[str]]) -> tuple[frozenset[str], ...]:
+        return tuple(
+            requires[u] | {w for place, w in words.items() if u in places and places[u] <= place}
+            for u in unit.tolist()
+        )
+
     return PlanRules(
         unit,
         groups,
-        tuple(
-            requires[u] | {w for place, w in words.items() if u in places and places[u] <= place}
-            for u in unit.tolist()
-        ),
+        tagged(places),
+        tagged(unpinned),
         {name: frozenset(w for place, w in words.items() if name in place) for name in tags},
     )
 
@@ -197,10 +207,6 @@ def _limits(constraints: Constraints) -> Iterator[tuple[str, frozenset[str], str
         yield name, frozenset({label}), "pin"
     for name, labels in constraints.allowed.items():
         yield name, labels, "allowed"
-
-
-def _ordered(places: dict[int, frozenset[str]]) -> list[frozenset[str]]:
-    return sorted(set(places.values()), key=sorted)
 
 
 def _check_room(

@@ -46,6 +46,7 @@ from streamplace.planning.parallelism import (
     streams_between,
 )
 from streamplace.planning.problem import PlanProblem
+from streamplace.planning.survival import survivor
 
 MOST_AT_FIRST = 17_000_000
 """Most streams between subtasks in the plan of first fit, with which the search begins."""
@@ -53,6 +54,8 @@ STEPS = 4_000
 """Moves of an annealing run in the first round; every round has four times as many."""
 ROUNDS, TRIES = 4, 12
 """Rounds, and most numbers of machines to try in each (judgement)."""
+MOST_SPARES = 100
+"""Most idle machines of a type that are left out of a plan that survives a loss."""
 FACTORS = 1, 1.5, 2, 3, 4, 6
 """Multiples of the least parallelism to lower others to; the first that is carried is used."""
 IMPROVING_STEPS = 16_000
@@ -82,7 +85,7 @@ class PlanSearch:
         self._remaining, self._most_moves = remaining, most_moves
         self._most_streams = most_streams
         self.moves = 0  # so far
-        self._accept = acceptor(problem)
+        self.accept = acceptor(problem) if problem.after_loss is None else survivor(problem)
         self._prices = Prices.of(problem.catalogue)
         self.best: PackedMachines | None = None
 
@@ -100,7 +103,7 @@ class PlanSearch:
         goal = self._prices.cost(bound.counts)
         most = min(MOST_AT_FIRST, self._most_streams)
         known = self._demand, self._catalogue
-        self.offer(first_fit_machines(*known, self.is_late, self._accept, most))
+        self.offer(first_fit_machines(*known, self.is_late, self.accept, most))
         for level in range(ROUNDS):
             for counts in self._candidates(bound, goal):
                 if self.is_over or (self.cost is not None and self.cost <= goal):
@@ -141,7 +144,7 @@ class PlanSearch:
         rows, excess = anneal(packing, kinds, rows, self._seed, steps, self._remaining())
         if excess > 0:
             return None
-        return self._accept(PackedMachines(kinds, packing.parallelism, rows))
+        return self.accept(PackedMachines(kinds, packing.parallelism, rows))
 
     @property
     def is_over(self) -> bool:
@@ -152,11 +155,27 @@ class PlanSearch:
         """Keep a plan if it is cheaper than the best so far; return whether it is."""
         if packed is None:
             return False
-        packed = without_idle(packed, self._catalogue)
+        packed = self.trimmed(packed)
         cheaper = self.cost is None or self._cost(packed) < self.cost
         if cheaper:
             self.best = packed
         return cheaper
+
+    def trimmed(self, packed: PackedMachines) -> PackedMachines:
+        """Remove idle machines, the dearest first, but those whose room a loss would need."""
+        if self._problem.after_loss is None:
+            return without_idle(packed, self._catalogue)
+        offers = self._catalogue.offers
+        for t in sorted(range(len(offers)), key=lambda t: -offers[t].price):
+            for _ in range(MOST_SPARES):
+                idle = np.flatnonzero((packed.kinds == t) & ~packed.rows.any(axis=1))
+                fewer = None
+                if len(idle) and (packed.kinds == t).sum() > offers[t].at_least:
+                    fewer = self.accept(packed.without(int(idle[-1])))
+                if fewer is None:
+                    break
+                packed = fewer
+        return packed
 
     def _cost(self, packed: PackedMachines) -> int:
         return self._prices.cost(packed.counts(len(self._catalogue.offers)))

@@ -22,6 +22,7 @@ from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.offers import exact_price, offer_of
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
+from streamplace.planning.survival import losses_of
 
 EXACT = Fraction(1, 10**12)
 """Relative tolerance of costs, which are floats."""
@@ -51,6 +52,7 @@ def contradictions(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     fullest = bottleneck(resource_loads(placing.instance, place))
     if fullest.load > FULL:
         yield f"a {fullest.kind} is {fullest.load:.6%} full"
+    yield from _of_losses(problem, result, subtasks)
     yield from _of_rates(subtasks.graph)
     yield from _of_slots(problem, result, subtasks)
     yield from _of_machines(problem, result)
@@ -77,6 +79,19 @@ def _of_parallelism(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     limited = before.max_parallelism > 0
     if (after.parallelism[limited] > before.max_parallelism[limited]).any():
         yield "it has more subtasks than max_parallelism allows"
+
+
+def _of_losses(problem: PlanProblem, result: PlanResult, subtasks: Expansion) -> Iterator[str]:
+    """Check what is carried after the loss of each machine."""
+    if problem.after_loss is None:
+        return
+    names = result.cluster.devices.name
+    fleet = result.machines if problem.cluster is not None else names
+    devices = np.array([names.index(name) for name in fleet], np.int32)
+    losses = losses_of(problem, subtasks, result.cluster, result.placement, devices)
+    carried = losses[0].relative_throughput
+    if losses != result.losses or carried < problem.settings.survives * (1 - TOLERANCE):
+        yield f"after the loss of {losses[0].device}, it carries {carried:.6%} of the rate"
 
 
 def _of_rates(subtasks: StreamGraph) -> Iterator[str]:
@@ -110,13 +125,15 @@ def _of_machines(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     if problem.cluster is not None:
         names = problem.cluster.devices.name
         used = {names[d] for d in result.placement.index.tolist()}
-        if result.cluster is not problem.cluster or used != set(result.machines):
+        listed = set(result.machines)
+        spares = listed - used if problem.after_loss is not None else set()
+        if result.cluster is not problem.cluster or used != listed - spares:
             yield "its machines are others than those on which subtasks run"
         cost = Fraction(len(result.machines))
         if problem.is_priced:
             price = problem.cluster.devices.price
             cost = sum(
-                (exact_price(float(price[d])) for d in {*result.placement.index.tolist()}),
+                (exact_price(float(price[names.index(name)])) for name in result.machines),
                 Fraction(0),
             )
     else:

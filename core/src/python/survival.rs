@@ -21,7 +21,7 @@ impl PySurvival {
     #[new]
     fn new(problem: Py<Problem>, freedom: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = attributes_of!(freedom, Freedom:
-            unit allowed memory room classes;
+            unit allowed memory room classes kind group slots;
             rivals: Rivals::new(attribute(freedom, "rival_start")?, attribute(freedom, "rivals")?)
         );
         found.check(&problem.get().0)?;
@@ -39,12 +39,13 @@ impl PySurvival {
     }
 
     /// Share that is carried after the loss of a device, at least; whether it is exactly that; and
-    /// the placement, or none.
+    /// the placement, or none. The search ends at a share that is enough.
     fn without(
         &self,
         py: Python<'_>,
         placement: Column<i32>,
         device: usize,
+        enough: f64,
     ) -> PyResult<(f64, bool, Option<Column<Id>>)> {
         let instance = &self.problem.get().0;
         let placement = placement.placement(instance)?;
@@ -52,7 +53,7 @@ impl PySurvival {
             return Err(wrong(format!("there is no device {device}")));
         }
         let loss = py.detach(|| {
-            Survival::new(instance, &self.freedom).without(&placement, device, f64::INFINITY)
+            Survival::new(instance, &self.freedom).without(&placement, device, enough)
         });
         Ok((loss.share, loss.is_proven, loss.place.map(Column)))
     }

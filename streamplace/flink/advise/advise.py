@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, some
+from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, percent, some
 from streamplace.errors import SettingError
 from streamplace.flink.advise.equal_pods import (
     PATCH,
@@ -67,13 +67,15 @@ from streamplace.flink.rest.plan import FlinkTask
 from streamplace.flink.rest.settings import USUAL
 from streamplace.io.files import write_text
 from streamplace.io.ledger import NOISE
-from streamplace.model import Cluster, StreamGraph
+from streamplace.model import Cluster, Problem, StreamGraph
+from streamplace.model.expansion import expand
 from streamplace.model.message_text import counted, listed, quoted, shown
 from streamplace.model.mixins import Displayed
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.profile_trust import WRONG, extrapolation
 from streamplace.model.units import Quantity, digits, format_bytes
 from streamplace.model.units import mips as parsed_mips
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue, Offer, Prices
 from streamplace.planning.planner import planned
 from streamplace.planning.problem import PlannerSettings
@@ -179,6 +181,13 @@ class Advice(Displayed):
         backlog = self.interruption.value * self.rate + (self.flow.pending or 0.0)
         return backlog / spare if spare > 0 else None
 
+    @property
+    def survives(self) -> float:
+        """Share of the rate that the plan carries after the loss of any one TaskManager."""
+        plan = self.plan
+        problem = Problem(expand(plan.graph).graph, plan.cluster, known=plan.placement)
+        return OBJECTIVES["survives"].value(problem, plan.placement)
+
     def report(self) -> Report:
         """Return what fits a screen, with tables, commands and notes as details."""
         commands = (f"  {command}" for command in self.commands)
@@ -194,6 +203,11 @@ class Advice(Displayed):
             Detail(_machines(self.current)),
             *_plan(self.plan),
             *([costs_sheet(self.costs)] if self.costs else []),
+            Detail(
+                "After the loss of any one TaskManager of the plan, the others carry "
+                f"{percent(self.survives)} of the rate, if they have the slots and get no "
+                "replacement."
+            ),
             *(Detail(f"note: {note}") for note in self.notes),
             *_change(self),
         ]
@@ -232,6 +246,7 @@ class Advice(Displayed):
             },
             "priced": self.current.is_priced,
             "plan": self.plan.to_json(),
+            "survives": self.survives,
             "gain": self.gain,
             "interruption": self.interruption.value,
             "catch_up": self.catch_up,
