@@ -180,9 +180,12 @@ class Place(
         before, longest = start_up_seconds(), request.budget.seconds
         is_shown = progress is not SILENT or longest is None or longest > SHORT_S
         with request.waiting(problem.graph.name) if is_shown else nullcontext():
-            result = (
-                request.front(problem, self.against) if self.against else (request.answer(problem))
-            )
+            if self.against:
+                from streamplace.evaluate.front import answer
+
+                result: Result | Front = answer(request, problem, self.against)
+            else:
+                result = request.answer(problem)
         took = start_up_seconds() - before
         for note in grouped_notes(cpu_origins(result.problem.graph)):
             progress.say(note)

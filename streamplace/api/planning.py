@@ -28,8 +28,8 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import HOW_LONG, PICTURES, argument, file_key, option, output
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
-from streamplace.settings.searches import ConditionOptions, MeasuredGraphOptions, SearchOptions
-from streamplace.settings.shared import ChangeOptions, ConstraintOptions
+from streamplace.settings.searches import MeasuredGraphOptions, SearchOptions
+from streamplace.settings.shared import ChangeOptions, ConditionOptions, ConstraintOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
 
 if TYPE_CHECKING:

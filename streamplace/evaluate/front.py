@@ -23,12 +23,13 @@ from streamplace.model.message_text import counted
 from streamplace.model.mixins import Pictured, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import BEYOND, subject_to
+from streamplace.objectives.conditions import BEYOND, composed_objective, subject_to
 from streamplace.objectives.registry import Condition, Objective
 from streamplace.placers.exact.enumeration import is_enumerable, judge_all
 from streamplace.placers.exact.units import units_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Placer
+from streamplace.placers.request import PlacementRequest
 from streamplace.placers.result import Result, proven
 from streamplace.placers.stopwatch import now
 
@@ -180,6 +181,14 @@ class Front(Pictured):
 
     def __repr__(self) -> str:
         return f"<Front of {self.objective.name} and {self.against.name}: {self.verdict}>"
+
+
+def answer(request: PlacementRequest, problem: Problem, against: str | Objective) -> Front:
+    """Front of the objective of a request and another one."""
+    prepared, placer = request.prepared(problem), request.algorithm
+    judge, other = request.judge(prepared), composed_objective(against, problem=prepared)
+    budget = placer.budget or request.budget
+    return front_of(prepared, judge, other, placer, seed=request.seed, budget=budget)
 
 
 def front_of(

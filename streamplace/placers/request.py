@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
@@ -18,9 +17,6 @@ from streamplace.placers.named import named_placer, with_weights
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 from streamplace.placers.result import Result
 from streamplace.progress import waiting
-
-if TYPE_CHECKING:
-    from streamplace.evaluate.front import Front
 
 CLEARLY_BETTER = 1.1
 """Factor by which subtasks placed one by one must be better to be mentioned."""
@@ -86,15 +82,6 @@ class PlacementRequest:
         parallelism = problem.graph.operators.parallel
         result = replace(self.place(prepared), errors=errors, parallelism=parallelism)
         return replace(result, by_subtasks=self._by_subtasks(problem, result))
-
-    def front(self, problem: Problem, against: str | Objective) -> "Front":
-        """Front of the objective and another one."""
-        from streamplace.evaluate.front import front_of
-
-        prepared, algorithm = self.prepared(problem), self.algorithm
-        judge, other = self.judge(prepared), composed_objective(against, problem=prepared)
-        limits = algorithm.budget or self.budget
-        return front_of(prepared, judge, other, algorithm, seed=self.seed, budget=limits)
 
     def _by_subtasks(self, problem: Problem, result: Result) -> float | None:
         """Value of the subtasks placed one by one in a small part of the budget, if it is better.
