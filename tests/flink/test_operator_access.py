@@ -112,6 +112,27 @@ def test_a_right_that_is_missing_is_named(pods, run, tmp_path, resource, verb, c
         assert operator.get()["spec"] == operator.spec
 
 
+@pytest.mark.parametrize("resource", ["flinkdeployments", "flinksessionjobs"])
+def test_the_right_to_list_a_namespace_is_named(pods, run, tmp_path, resource):
+    with account(pods, rules((resource, "list")), tmp_path):
+        line = refused(run, "advise", f"kubernetes:{NAMESPACE}")
+    assert f'cannot list resource "{resource}"' in line.replace("\\", "")
+
+
+def test_the_roles_of_the_page_are_enough_for_a_namespace(pods, run, tmp_path):
+    """The service has no pods, which is no right; another namespace has no resources."""
+    with reconciled(pods, "count"), account(pods, rules(), tmp_path):
+        answer = run("flink", "advise", "--rest", f"kubernetes:{NAMESPACE}", "--json")
+        (row,) = json.loads(answer.out)["jobs"]
+    assert row["name"] == "count"
+    assert row["why"].startswith("Kubernetes answers 503"), row
+    assert "forbidden" not in row["why"]
+
+
+def test_a_namespace_that_does_not_exist_is_refused(pods, run, context):
+    assert "or does not exist" in refused(run, "advise", "kubernetes:no-such-place")
+
+
 def test_session_jobs_are_looked_for_where_there_is_no_deployment(pods, run, tmp_path):
     with account(pods, rules(("flinksessionjobs", "get")), tmp_path):
         assert "flinksessionjobs" in refused(run, "profile")
