@@ -111,10 +111,10 @@ def test_the_table_fits_a_screen_and_is_a_page(namespace, run):
     answer = run("flink", "advise", *HERE, "-o", "namespace.html")
     assert answer.status == 0
     first, *others = answer.err.splitlines()
-    assert first.startswith("4 jobs, measured one after the other for about 25 s each: 1 min 40 s")
+    assert first.startswith("4 jobs, measured one after the other: 1 min 40 s in all, up to 8 min")
     assert others == ["table → namespace.html"]
     lines = answer.out.splitlines()
-    assert lines[0] == "4 jobs, of which 2 are judged: they have 8 cores, of which 4 can be saved."
+    assert lines[0] == "Judged: 2 of 4 jobs. Cores: 8 today, of which 4 can be saved."
     assert " ".join(lines[2].split()) == "large 3 × 2 6 4 % 1 × 2 4 split 10 %"
     assert max(map(len, lines)) <= 80
     page = Path("namespace.html").read_text("utf-8")

@@ -118,8 +118,8 @@ class NamespaceAdvice(Displayed):
         cost = sum(row.cost or 0.0 for row in judged)
         saves = sum(max(0.0, row.saves or 0.0) for row in judged)
         parts: list[Part] = [
-            f"{counted(len(self.rows), 'job')}, of which {len(judged)} are judged: they have "
-            f"{cost:.4g} {self.unit}, of which {saves:.4g} can be saved."
+            f"Judged: {len(judged)} of {counted(len(self.rows), 'job')}. "
+            f"{self.unit.capitalize()}: {cost:.4g} today, of which {saves:.4g} can be saved."
         ]
         if judged:
             parts += brief_and_detail(partial(self._sheet, judged))

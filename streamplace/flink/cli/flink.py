@@ -449,9 +449,10 @@ def _jobs_of_namespace(
 
     names, metrics = names_in(usual_api(), namespace), settings.prometheus()
     if metrics is None:
+        least, most = (duration(each * len(names)) for each in (MEASURING, settings.patience))
         say(
-            f"{counted(len(names), 'job')}, measured one after the other for about {MEASURING:g} s "
-            f"each: {duration(MEASURING * len(names))} in all"
+            f"{counted(len(names), 'job')}, measured one after the other: {least} in all, up to "
+            f"{most} if they are not steady"
         )
     elif namespace in {above for above, _ in jobs_in(*metrics)}:
         metrics = settings.prometheus(namespace)
