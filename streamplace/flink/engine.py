@@ -34,7 +34,7 @@ from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
 if TYPE_CHECKING:
-    from streamplace.flink.advise.advise import Advice
+    from streamplace.flink.advise.advise import Advice, MeasuredJob
     from streamplace.flink.prometheus.job_history import JobHistory
     from streamplace.planning.offers import Catalogue
     from streamplace.planning.problem import PlannerSettings
@@ -164,6 +164,7 @@ class FlinkEngine:
         program: Program | None = None,
         folder: Path | None = None,
         history: "JobHistory | None" = None,
+        measured: "MeasuredJob | None" = None,
     ) -> "Advice":
         """Plan the cheapest machines for a rate from measurements of a running job; change nothing.
 
@@ -185,8 +186,10 @@ class FlinkEngine:
         history
             History of the job, which takes the place of a measurement. The rate may then be a
             percentile of it, such as ``"95%"``, and multiples are of its peak.
+        measured
+            Measurement of the job by `measured_job`; by default it is measured.
         """
-        from streamplace.flink.advise.advise import FOLDER, MeasuredJob, advise
+        from streamplace.flink.advise.advise import FOLDER, advise
         from streamplace.io.ledger import errors_for
         from streamplace.planning.problem import PlannerSettings
 
@@ -202,15 +205,9 @@ class FlinkEngine:
                 f"{deployment.without_jars}, and the program of the job cannot be planned there; "
                 "leave out JAR and its options, and compare the parallelism of the plan with it"
             )
-        if history is None:
-            profile, graph = self._profiled(job, seconds)
-        else:
-            profile = history.profile(is_spread=deployment.has_equal_pods)
-            graph = measured_graph(profile, parsed_mips(self.mips))
-        cluster = self._machines_of(profile, graph)
-        alone = measured_cluster(self.rest, self.mips, self.bandwidth)
-        measured = MeasuredJob(job, profile, graph, cluster, alone)
-        settings = replace(settings or PlannerSettings(FLINK_HEADROOM), errors=errors_for(graph))
+        measured = measured or self.measured_job(job, deployment, seconds, history)
+        settings = settings or PlannerSettings(FLINK_HEADROOM)
+        settings = replace(settings, errors=errors_for(measured.graph))
         return advise(
             self.rest,
             measured,
@@ -222,6 +219,25 @@ class FlinkEngine:
             folder or FOLDER,
             history,
         )
+
+    def measured_job(
+        self,
+        job: str,
+        deployment: JobDeployment,
+        seconds: float = 10.0,
+        history: "JobHistory | None" = None,
+    ) -> "MeasuredJob":
+        """Measure a running job with its TaskManagers, or take what its history says of it."""
+        from streamplace.flink.advise.advise import MeasuredJob
+
+        if history is None:
+            profile, graph = self._profiled(job, seconds)
+        else:
+            profile = history.profile(is_spread=deployment.has_equal_pods)
+            graph = measured_graph(profile, parsed_mips(self.mips))
+        cluster = self._machines_of(profile, graph)
+        alone = measured_cluster(self.rest, self.mips, self.bandwidth)
+        return MeasuredJob(job, profile, graph, cluster, alone)
 
     def apply(
         self, program: Program, placement: Placed, *, savepoint: Savepoint | None = None

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
     from streamplace.flink.move.settling import MoveSettings
     from streamplace.flink.program.program import Program
-    from streamplace.flink.prometheus.client import PrometheusAddress, TimeRange
+    from streamplace.flink.prometheus.client import Prometheus, PrometheusAddress, TimeRange
     from streamplace.flink.prometheus.job_history import JobHistory
     from streamplace.flink.rest.client import JobResource, Rest
     from streamplace.flink.watch.deciding import Guards, RateJudge
@@ -177,15 +177,22 @@ class HistorySettings(JobSettings):
 
     def read_history(self, rest: "Rest", job: str) -> "JobHistory | None":
         """History of the job; None if it is to be measured now."""
-        from streamplace.flink.prometheus.client import Prometheus
         from streamplace.flink.prometheus.reading import read_history
+
+        source = self.prometheus()
+        return None if source is None else read_history(source[0], rest, job, source[1])
+
+    def prometheus(self, namespace: str = "") -> "tuple[Prometheus, TimeRange] | None":
+        """Prometheus, of a namespace alone if that is given, and the range of time."""
+        from streamplace.flink.prometheus.client import Prometheus
         from streamplace.flink.rest.client import Access
 
         if (source := self._source()) is None:
             return None
         address, span = source
-        access = Access(self.cacert, self.cert, self.key)
-        return read_history(Prometheus(address, access), rest, job, span)
+        if namespace:
+            address = replace(address, labels=(*address.labels, ("namespace", namespace)))
+        return Prometheus(address, Access(self.cacert, self.cert, self.key)), span
 
 
 class PlacementSettings(VerbSettings):
@@ -435,13 +442,38 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
         super().check()
         self.exclude("offers", "cluster")
         self.need("offers", "headroom")
-        if self.history is None:
+        if self.history is None and self.namespace is None:
             self.check_given("rate")
-            requested_rate(self.rate or "")
+        if self.history is None and self.rate is not None:
+            requested_rate(self.rate)
         elif self.rate is not None:
             from streamplace.flink.prometheus.job_history import percentile
 
             percentile(self.rate)
+        if self.namespace is not None:
+            self._check_several()
+
+    def _check_several(self) -> None:
+        """Refuse what is of one job alone."""
+        for name in ("job", "cluster"):
+            self.refuse(name, "is for one job; drop {}, or name the job's Flink by --rest")
+        if self.rate is not None and not self.rate.strip().endswith(("x", "×", "%")):
+            raise SettingError(
+                f"--rate is {quoted(self.rate)}; for all jobs, give a multiple, such as 1.2x"
+            )
+
+    @property
+    def namespace(self) -> str | None:
+        """Namespace of whose jobs all are meant, "" for those of Prometheus; None for one job."""
+        from streamplace.flink.operator.resource import namespace_in
+
+        if self.history is not None and self.inputs.keys().isdisjoint(("rest", "job")):
+            return ""
+        return namespace_in(self.rest)
+
+    def of_job(self, name: str) -> "FlinkAdviseSettings":
+        """Return the settings for a resource of the namespace."""
+        return self.model_copy(update={"rest": f"{self.rest}/{name}"})
 
     def of_plan(self) -> "PlannerSettings":
         """How machines are planned."""

@@ -33,6 +33,8 @@ HEIGHT = 720
 """Height of a report in a notebook, in pixels."""
 NO_SCRIPT = "This browser runs no scripts: the page below has the words of the report alone."
 TOO_LARGE = f"Graphs of more than {MOST_OPERATORS:,} operators are not shown."
+METER = '<meter value="{:.3f}" low="0.7" high="0.9" optimum="0"></meter>'
+"""Bar without a style, which the policy forbids; its colour changes at loads of low and high."""
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
@@ -140,7 +142,7 @@ def _element(part: str | Sheet | Heading) -> str:
 
 def _data(cell: Cell) -> str:
     if isinstance(cell, Bar):
-        return f"<td>{percent(cell.load)}</td>"
+        return f"<td>{METER.format(min(cell.load, 1.0))} {percent(cell.load)}</td>"
     return f"<td>{escaped(cell.text() if isinstance(cell, Names) else cell)}</td>"
 
 

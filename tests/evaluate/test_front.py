@@ -10,10 +10,10 @@ from ruled_problems import drawn
 
 from streamplace import Budget, Cluster, Front, place
 from streamplace.errors import PlacementError, SettingError, StreamplaceError
+from streamplace.evaluate import front
 from streamplace.evaluate.front import front_of
 from streamplace.model import Problem
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers import front
 from streamplace.placers.registry import PLACERS, Placer
 
 PAIRS = [("throughput", "latency"), ("devices", "throughput"), ("latency", "cost")]

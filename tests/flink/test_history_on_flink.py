@@ -3,6 +3,7 @@
 import json
 import time
 
+import numpy as np
 import pytest
 from flink_clusters import submitted
 from prometheus_server import prometheus, require_prometheus
@@ -12,7 +13,12 @@ from streamplace.flink.local.session import free_port, local_cluster
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import steady_profile
 from streamplace.flink.prometheus.client import Prometheus, PrometheusAddress, TimeRange
-from streamplace.flink.prometheus.reading import read_history
+from streamplace.flink.prometheus.reading import (
+    filtered,
+    jobs_in,
+    read_history,
+    read_metrics,
+)
 from streamplace.planning.offers import Catalogue, Offer
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
@@ -67,7 +73,13 @@ def test_history_costs_what_a_profile_says(observed, graph_jar):
         job = submitted(rest, graph_jar, "GraphJob", job_of(rate))
         time.sleep(SECONDS)
     server = Prometheus(PrometheusAddress.of(f"prometheus:{url}"))
-    history = read_history(server, rest, job, TimeRange(began, time.time()))
+    span = TimeRange(began, time.time())
+    history = read_history(server, rest, job, span)
+    ((_, name),) = jobs_in(server, span)
+    alone = read_metrics(server, name, span)
+    assert np.nanmax(alone.used) == pytest.approx(np.nanmax(history.used))
+    assert {*alone.busy} == {filtered(task.thread_name) for task in history.tasks}
+    assert len(alone.managers) == 1
     profiled = measured_graph(steady_profile(rest, job, 5.0, 30.0), MIPS)
     remembered = measured_graph(history.profile(), MIPS)
     assert history.peak == pytest.approx(RATES[-1], rel=0.1)

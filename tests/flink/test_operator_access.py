@@ -122,7 +122,8 @@ def test_each_rule_of_the_roles_is_needed_and_named_where_it_is_missing(
                 read_resource(usual_api(), NAMESPACE, "count").warnings(usual_api(), "")
             line = str(refusal.value)
         else:
-            line = refused(run, name)
+            lists = verb == "list" and resource.startswith("flink")
+            line = refused(run, name, f"kubernetes:{NAMESPACE}" if lists else ADDRESS)
         assert f"resources: [{resource}], verbs: [{verb}]}} of system:serviceaccount:" in line
         assert operator.get()["spec"] == operator.spec
 
@@ -181,6 +182,19 @@ def test_the_examples_run_in_the_cluster_as_they_are(pods, name, tmp_path):
         finally:
             pods.kubectl("delete", "--filename", str(path), "--ignore-not-found", "--wait=false")
     assert 'services "count-rest" not found' in told
+
+
+def test_the_role_of_advice_is_enough_for_a_namespace(pods, run, tmp_path):
+    """Nothing makes the service, which is no right."""
+    with reconciled(pods, "count"), account(pods, rules(name="advise"), tmp_path):
+        answer = run("flink", "advise", "--rest", f"kubernetes:{NAMESPACE}", "--json")
+        (row,) = json.loads(answer.out)["jobs"]
+    assert row["name"] == "count"
+    assert 'services "count-rest" not found' in row["why"]
+
+
+def test_a_namespace_that_does_not_exist_is_refused(pods, run, context):
+    assert "or does not exist" in refused(run, "advise", "kubernetes:no-such-place")
 
 
 def test_session_jobs_are_looked_for_where_there_is_no_deployment(pods, run, tmp_path):

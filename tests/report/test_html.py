@@ -73,11 +73,12 @@ def test_every_hostile_name_is_text():
 
 
 def test_words_are_readable_without_a_script():
-    """Sentences, headings and tables are elements; a load is a percentage."""
+    """Sentences, headings and tables are elements; a load is a bar and a percentage."""
     parts = ("One & all.", Heading("g", ": x"), Sheet(("device", "load"), (("d<0", Bar(0.5)),)))
     page = Report(parts, "Title").html()
     assert "<h1>Title</h1><p>One &amp; all.</p><p><strong>g</strong>: x</p>" in page
-    assert "<tr><td>d&lt;0</td><td>50.0 %</td></tr>" in page
+    assert '<tr><td>d&lt;0</td><td><meter value="0.500" low="0.7"' in page
+    assert "</meter> 50.0 %</td></tr>" in page
     assert "<noscript>" in page
 
 

@@ -239,6 +239,52 @@ def _grown(document, looks):
     ]
 
 
+class FakeKubernetes(FakeFlink):
+    """An API server with resources of Flink's operator, which reaches the Flink of each by name.
+
+    Parameters
+    ----------
+    namespace
+        Where they are.
+    deployments
+        Name → specification of a FlinkDeployment.
+    flinks
+        Name → what its service answers; others do not.
+    """
+
+    def __init__(self, namespace, deployments, flinks):
+        group = f"/apis/flink.apache.org/v1beta1/namespaces/{namespace}"
+        self.core = f"/api/v1/namespaces/{namespace}"
+        self.flinks, kinds = flinks, ("flinkdeployments", "flinksessionjobs")
+        documents = [
+            {
+                "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"},
+                "spec": spec,
+            }
+            for name, spec in deployments.items()
+        ]
+        answers = {f"GET {group}/{kind}": {"items": []} for kind in kinds}
+        answers[f"GET {group}/flinkdeployments"] = {"items": documents}
+        for document in documents:
+            name = document["metadata"]["name"]
+            missing = {"reason": "NotFound", "details": {"name": name}, "message": "not found"}
+            shown = document | {"apiVersion": "flink.apache.org/v1beta1", "kind": "FlinkDeployment"}
+            answers[f"GET {group}/flinkdeployments/{name}"] = shown
+            answers[f"GET {group}/flinksessionjobs/{name}"] = said(
+                json.dumps(missing).encode(), 404
+            )
+        super().__init__(answers | {f"GET {self.core}/pods": {"items": []}})
+
+    def answer(self, request, document=None):
+        """Answer to a request, by a job's Flink if it is for its service."""
+        method, _, path = request.partition(" ")
+        service, is_proxy, rest = path.removeprefix(f"{self.core}/services/").partition("/proxy")
+        flink = self.flinks.get(service.partition("-rest:")[0])
+        if not is_proxy or flink is None:
+            return super().answer(request, document)
+        return flink.answer(f"{method} {rest}", document)
+
+
 def task_manager(device, devices, managed=100):
     """A TaskManager that is prepared for spreading over some devices, by one group."""
     limits = {f"lim-0-{other}": 1e6 if other == device else 1e12 for other in devices}

@@ -48,6 +48,8 @@ class WrittenJob:
     restarts: float = float("inf")  # when all counters begin again
     checkpoint: float = 2.0  # seconds that each takes
     throttled: float | None = None  # share of periods of pods whose quota has stopped them
+    limits: tuple[float, float] | None = None  # cores and bytes of these pods, if that is told
+    device: str = "dev"  # beginning of the names of its TaskManagers, and of its pods
 
     @property
     def times(self):
@@ -88,7 +90,7 @@ class WrittenJob:
                         found[name, operator] = self._from(np.cumsum(waits))
         for i, used in cores.items():
             spent = np.concatenate([[0.0], np.cumsum(used * SCRAPE)])
-            key = (("tm_id", f"dev_{i}"), *self.labels)
+            key = (("tm_id", f"{self.device}_{i}"), *self.labels)
             if self.cpu_seconds:
                 found["flink_taskmanager_Status_JVM_CPU_Time", key] = self._from(1e9 * spent)
             found |= self._memory(i, key)
@@ -114,15 +116,23 @@ class WrittenJob:
 
     def _container(self, number, spent):
         """Metrics of the container of a TaskManager, and of the pod as a whole."""
-        pod = (*self.labels, ("pod", f"pod-{number}"))
+        pod = (*self.labels, ("pod", f"{self.device}-{number}"))
         periods = np.cumsum(np.full(len(spent), 10.0 * SCRAPE))
         metrics = {
             "usage_seconds": spent,
             "cfs_periods": periods,
             "cfs_throttled_periods": self.throttled * periods,
         }
+        names = {name: f"cpu_{name}_total" for name in metrics}
+        if self.limits is not None:
+            sizes = (100_000 * self.limits[0], 100_000, self.limits[1])
+            specs = ("spec_cpu_quota", "spec_cpu_period", "spec_memory_limit_bytes")
+            metrics |= {k: np.full(len(spent), v) for k, v in zip(specs, sizes, strict=True)}
         return {
-            (f"container_cpu_{metric}_total", (*pod, ("container", container))): self._from(values)
+            (
+                f"container_{names.get(metric, metric)}",
+                (*pod, ("container", container)),
+            ): self._from(values)
             for metric, values in metrics.items()
             for container in ("", "flink-main-container")
         }
@@ -134,8 +144,8 @@ class WrittenJob:
             ("task_id", task),
             ("task_name", NAMES[task]),
             ("subtask_index", str(number)),
-            ("tm_id", f"dev_{number}"),
-            *(() if self.throttled is None else (("pod", f"pod-{number}"),)),
+            ("tm_id", f"{self.device}_{number}"),
+            *(() if self.throttled is None else (("pod", f"{self.device}-{number}"),)),
             *self.labels,
         )
 

@@ -3,6 +3,7 @@
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from strategies import placements, problems
 from streamplace.api import place, train
 from streamplace.io.problems import write_problems
 from streamplace.io.weights import read_weights
-from streamplace.learn.reward import reward_of
+from streamplace.learn.reward import Relative, reward_of
 from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget
@@ -145,11 +146,12 @@ def test_rewards_are_shares_and_rank_as_the_objective_does(data, name):
 
 @pytest.mark.parametrize("graph", [chain(), diamond()], ids=["chain", "diamond"])
 def test_a_reward_of_one_is_the_bound(graph):
-    """Bound / makespan; everything on one device is worth half where nothing is proven."""
+    """Bound / value; everything on one device is worth half where nothing is proven."""
     problem = Problem(graph, Cluster.uniform(2))
     together = np.zeros((1, graph.n_operators), np.int32)
-    makespan = OBJECTIVES["makespan"]
-    bound = makespan.bound(problem)
-    expected = bound / makespan.values(problem, together)
-    assert reward_of("makespan", "steady")(problem, together) == pytest.approx(expected)
-    assert reward_of("cost", "steady")(problem, together) == pytest.approx(0.5)
+    for name in ("makespan", "cost"):
+        judge = OBJECTIVES[name]
+        expected = judge.bound(problem) / judge.values(problem, together)
+        assert reward_of(name, "steady")(problem, together) == pytest.approx(expected)
+        unproven = Relative(replace(judge, bound=lambda problem: None))
+        assert unproven(problem, together) == pytest.approx(0.5)

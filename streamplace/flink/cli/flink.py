@@ -1,6 +1,7 @@
 """``streamplace flink``: measurement, placement and checks of jobs on a running Flink."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -45,8 +46,9 @@ from streamplace.settings.convert import ClusterFile, Count
 from streamplace.settings.option import WHERE, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from streamplace.flink.advise.namespace import JobRow
     from streamplace.flink.measure.profile import JobProfile
     from streamplace.model import StreamGraph
 
@@ -56,6 +58,8 @@ RATES = "rates.csv"
 DEPLOYED = "deployment"
 """Attribute of a measured graph that says how the job is deployed."""
 WATCHING, PEAK = "watching the job until it is steady, then planning", "1x"
+MEASURING = 25.0
+"""Seconds that a steady job is measured for."""
 CONFIG_HEAD = "# streamplace flink config: append this to conf/config.yaml of its TaskManager\n"
 
 
@@ -363,12 +367,21 @@ def advise_(
     The plan keeps the parallelism that the program sets: to find it, the program's main method is
     run twice, without submitting anything. Give JAR, its options and ARGUMENTS as the job was
     submitted with; without them, the plan may change the parallelism of all operators.
+
+    With --rest kubernetes:NAMESPACE, or with --from alone, a table has a row for every job, sorted
+    by what it would save, and -o writes it as a page (.html).
     """
     from streamplace.flink.advise.equal_pods import PATCH
     from streamplace.flink.advise.patch_file import SUFFIXES, check_manifest, is_manifest
     from streamplace.flink.operator.resource import named
     from streamplace.planning.result import FILES
 
+    if (namespace := settings.namespace) is not None:
+        if jar is not None:
+            raise SettingError("a jar is of one job; name its Flink by --rest, or leave JAR out")
+        settings.program(None, arguments)
+        _advise_all(settings, namespace, output, as_json=as_json)
+        return
     folder = None if output is None or output.suffix == ".html" else output
     edits = False
     if folder is not None and folder.suffix in SUFFIXES:
@@ -386,8 +399,8 @@ def advise_(
         spare_others(*files)
     check_output(output, is_folder=folder is not None and folder.suffix not in SUFFIXES)
     program, engine = settings.program(jar, arguments), settings.engine(say)
-    job = engine.job(settings.job)
     settings = settings.annotated(engine.rest.resource)
+    job = engine.job(settings.job)
     with waiting("reading the history of the job" if settings.history else WATCHING):
         history = settings.read_history(engine.rest, job)
         advice = engine.advise(
@@ -412,6 +425,87 @@ def advise_(
             say(f"-v shows {counted(len(advice.notes), 'note')} on what is not known")
     if output is not None and written:
         say_written(written, output)
+
+
+def _advise_all(
+    settings: FlinkAdviseSettings, namespace: str, output: Path | None, *, as_json: bool
+) -> None:
+    """Print the table of all jobs of a namespace, or of those that a Prometheus has."""
+    from streamplace.flink.advise.namespace import FROM_METRICS, NamespaceAdvice, tried
+    from streamplace.io.files import check_suffix
+
+    if output is not None:
+        check_suffix(output, "the table", ".html")
+    jobs = _jobs_of_namespace(settings, namespace) if namespace else _jobs_of_metrics(settings)
+    rows = []
+    for i, (name, judge) in enumerate(jobs.items(), 1):
+        with waiting(f"{name}, {i} of {len(jobs)}"):
+            rows.append(tried(name, judge))
+    title = f"Namespace {namespace}" if namespace else "Jobs of Flink in Prometheus"
+    unit, notes = "per hour" if settings.offers else "cores", () if namespace else (FROM_METRICS,)
+    advice = NamespaceAdvice(title, rows, unit, notes)
+    if output is not None:
+        advice.report().save(output)
+    print_json(advice.to_json()) if as_json else print_report(advice.report())
+    if output is not None:
+        say_written("table", output)
+
+
+def _jobs_of_namespace(
+    settings: FlinkAdviseSettings, namespace: str
+) -> "dict[str, Callable[[], JobRow]]":
+    """Resource of a namespace → function that judges its job, as for one job."""
+    from streamplace.display.report import duration
+    from streamplace.flink.advise.namespace import row_of_job
+    from streamplace.flink.operator.api import usual_api
+    from streamplace.flink.operator.resource import FlinkResource, names_in
+    from streamplace.flink.prometheus.reading import jobs_in, read_history
+    from streamplace.model.units import mips as parsed_mips
+
+    names, metrics = names_in(usual_api(), namespace), settings.prometheus()
+    if metrics is None:
+        least, most = (duration(each * len(names)) for each in (MEASURING, settings.patience))
+        say(
+            f"{counted(len(names), 'job')}, measured one after the other: {least} in all, up to "
+            f"{most} if they are not steady"
+        )
+    elif namespace in {above for above, _ in jobs_in(*metrics)}:
+        metrics = settings.prometheus(namespace)
+
+    def judge(name: str) -> "JobRow":
+        engine = settings.of_job(name).engine()
+        if isinstance(engine.rest.resource, FlinkResource):
+            engine.rest.resource.refuse_shared()
+        job, rate, offers = engine.job(), settings.rate or PEAK, settings.offers
+        history = metrics and read_history(metrics[0], engine.rest, job, metrics[1])
+        own = engine.measured_job(job, engine.deployment(job), settings.seconds, history)
+        advice, of_plan = None, settings.of_plan()
+        if history is not None or own.profile.flow.offered is not None:
+            advice = engine.advise(job, rate, offers, of_plan, history=history, measured=own)
+        return row_of_job(name, own, history, advice, parsed_mips(settings.mips), offers)
+
+    return {name: partial(judge, name) for name in names}
+
+
+def _jobs_of_metrics(settings: FlinkAdviseSettings) -> "dict[str, Callable[[], JobRow]]":
+    """Job of a Prometheus → function that judges it by metrics alone."""
+    from streamplace.flink.advise.namespace import row_of_metrics
+    from streamplace.flink.prometheus.reading import jobs_in, read_metrics
+    from streamplace.model.units import mips as parsed_mips
+
+    metrics = settings.prometheus()
+    assert metrics is not None
+    known = jobs_in(*metrics)
+    has_several = len({above for above, _ in known}) > 1
+
+    def judge(name: str, above: str, job: str) -> "JobRow":
+        own = settings.prometheus(above)
+        assert own is not None
+        speed, rate = parsed_mips(settings.mips), settings.rate or PEAK
+        return row_of_metrics(name, read_metrics(own[0], job, own[1]), rate, speed, settings.offers)
+
+    names = [f"{above}/{job}" if has_several else job for above, job in known]
+    return {name: partial(judge, name, *pair) for name, pair in zip(names, known, strict=True)}
 
 
 for further in (apply_, jar_, move_, cancel_, verify_, watch_, history_):

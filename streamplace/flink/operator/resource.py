@@ -104,6 +104,7 @@ _RESOURCE = TypeAdapter(
 )
 """Declared fields of a resource; others are kept unchanged."""
 _LIST = TypeAdapter(fields(items=rows(metadata=fields(name=str), spec=_POD)))
+_NAMES = TypeAdapter(fields(items=rows(metadata=fields(name=str))))
 _EVENTS = TypeAdapter(
     fields(
         items=_ROWS[
@@ -406,6 +407,32 @@ def named(address: str) -> tuple[str, str] | None:
     return parts[0], parts[1]
 
 
+def namespace_in(address: str) -> str | None:
+    """Namespace of an address that names no resource in it; None for another address.
+
+    >>> namespace_in("kubernetes:flink"), namespace_in("kubernetes:flink/count")
+    ('flink', None)
+    """
+    name = address.removeprefix(SCHEME)
+    return name if name != address and _NAME.fullmatch(name) else None
+
+
+def names_in(api: KubernetesApi, namespace: str) -> list[str]:
+    """Names of the FlinkDeployments and FlinkSessionJobs of a namespace, in order."""
+    found = set[str]()
+    for kind in PLURALS:
+        try:
+            answer = api.get(_path(kind, namespace))
+        except ApiRefusal as error:
+            raise _without_operator(api) if error.status == 404 else error from None
+        found |= {row["metadata"]["name"] for row in checked(_NAMES, answer, kind)["items"]}
+    if not found:
+        raise FlinkError(
+            f"namespace {namespace} has no FlinkDeployment or FlinkSessionJob, or does not exist"
+        )
+    return sorted(found)
+
+
 def read_resource(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
     """Read a resource, the cluster that it runs on, and the nodes of its pods."""
     resource = _only(api, namespace, name)
@@ -451,12 +478,7 @@ def _read(api: KubernetesApi, kind: str, namespace: str, name: str) -> Mapping[s
     except ApiRefusal as error:
         if error.missing == name:
             return None
-        if error.status != 404:
-            raise
-        raise FlinkError(
-            f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's own "
-            "address"
-        ) from None
+        raise _without_operator(api) if error.status == 404 else error from None
     document: Mapping[str, Any] = checked(_RESOURCE, answer, f"{kind} {namespace}/{name}")
     metadata = document["metadata"]
     found = (document.get("kind", kind), metadata.get("namespace", namespace), metadata["name"])
@@ -466,6 +488,12 @@ def _read(api: KubernetesApi, kind: str, namespace: str, name: str) -> Mapping[s
             f"{name}"
         )
     return document
+
+
+def _without_operator(api: KubernetesApi) -> FlinkError:
+    return FlinkError(
+        f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's own address"
+    )
 
 
 def checked(kind: TypeAdapter[Any], answer: Any, what: str) -> Any:
@@ -484,8 +512,8 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(own) for own in value] if isinstance(value, list) else value
 
 
-def _path(kind: str, namespace: str, name: str) -> str:
-    return f"{GROUP}/namespaces/{namespace}/{PLURALS[kind]}/{name}"
+def _path(kind: str, namespace: str, *name: str) -> str:
+    return "/".join((GROUP, "namespaces", namespace, PLURALS[kind], *name))
 
 
 def rest_of(namespace: str, name: str) -> Rest:

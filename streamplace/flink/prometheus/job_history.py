@@ -10,7 +10,7 @@ import csv
 import io
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -77,6 +77,12 @@ class DeviceTable(NamedTuple):
     cores: Mapping[str, Floats]  # CPU of its process
     busy: Mapping[str, Floats]  # busy seconds per second of the subtasks of all jobs
     throttled: Mapping[str, Floats]  # share of periods in which its quota has stopped it
+
+
+def summed(rows: Iterable[Floats]) -> Floats:
+    """Sum over rows, [T]; NaN where none of them has a value."""
+    values = np.stack([*rows])
+    return np.where(np.isfinite(values).any(axis=0), np.nansum(values, axis=0), np.nan)
 
 
 def percentile(text: str) -> float | None:
@@ -175,6 +181,22 @@ class JobHistory:
         values = [table.get(row.device, unknown) for row in self.rows]
         return np.array(values).reshape(-1, self.grid.number)
 
+    @property
+    def used(self) -> Floats:
+        """Cores of all TaskManagers, [T]; of the subtasks where only their busy time is known."""
+        return summed(self.devices.cores.values() if self._has_cores else self.cores)
+
+    @property
+    def busy(self) -> dict[str, Floats]:
+        """Task → share of the time for which its busiest subtask is busy, [T]."""
+        names = {task.id: task.name for task in self.tasks}
+        shares = self.metrics[BUSY_MS] / 1000
+        return {
+            names[task]: np.fmax.reduce(shares[rows])
+            for task, rows in self._of_task.items()
+            if rows
+        }
+
     @cached_property
     def cores(self) -> Floats:
         """Cores of each subtask, [S, T]; its busy time if the CPU of TaskManagers is unknown."""
@@ -188,9 +210,7 @@ class JobHistory:
         """Task → sum of a metric over its subtasks, [T]; NaN if it has none of them."""
         sums = {}
         for task, rows in self._of_task.items():
-            values = metric[rows]
-            known = np.isfinite(values).any(axis=0)
-            sums[task] = np.where(known, np.nansum(values, axis=0), np.nan)
+            sums[task] = summed(metric[rows]) if rows else np.full(self.grid.number, np.nan)
         return sums
 
     @cached_property

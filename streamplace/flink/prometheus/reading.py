@@ -8,6 +8,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -36,6 +37,7 @@ from streamplace.flink.prometheus.job_history import (
     DeviceTable,
     JobHistory,
     SubtaskRow,
+    summed,
 )
 from streamplace.flink.prometheus.memory import Checkpoints, MemoryUse
 from streamplace.flink.rest.client import NoAnswer, Rest, job_path
@@ -43,6 +45,7 @@ from streamplace.flink.rest.plan import FlinkTask, read_plan, sources_of
 from streamplace.flink.rest.settings import buffer_timeout, shown_settings
 from streamplace.model.arrays import Floats
 from streamplace.model.message_text import listed, quoted, shown
+from streamplace.planning.result import moment
 
 TASK, OPERATOR = "flink_taskmanager_job_task_", "flink_taskmanager_job_task_operator_"
 MANAGER, CHECKPOINT = "flink_taskmanager_Status_", "flink_jobmanager_job_lastCheckpoint"
@@ -94,6 +97,23 @@ def pod_of(labels: Mapping[str, str]) -> tuple[str, str]:
     return labels.get("namespace", ""), labels.get("pod", "")
 
 
+def _cores(pods: str) -> str:
+    """Query of the cores of pods, by their labels."""
+    quota, period = (f"container_spec_cpu_{n}{{{CONTAINERS},{pods}}}" for n in ("quota", "period"))
+    return _limit(f"{quota} / {period}", "cpu", pods)
+
+
+def _bytes(pods: str) -> str:
+    """Query of the memory of pods, by their labels."""
+    return _limit(f"container_spec_memory_limit_bytes{{{CONTAINERS},{pods}}} > 0", "memory", pods)
+
+
+def _limit(kernel: str, resource: str, pods: str) -> str:
+    """Query of a limit of pods: as the kernel has it, or as Kubernetes does."""
+    asked = f'kube_pod_container_resource_limits{{resource="{resource}",{pods}}}'
+    return " or ".join(f"sum by (namespace, pod) ({limit})" for limit in (kernel, asked))
+
+
 def _largest(values: Floats) -> float:
     return float(np.nanmax(values))
 
@@ -102,6 +122,7 @@ class _Presence(NamedTuple):
     """Where the job is in the range, and how densely."""
 
     subtasks: float  # mean number over the range
+    end: float  # time of the last look at which it was there
     interval: float  # seconds between two samples of a series, at most
 
 
@@ -149,9 +170,72 @@ def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) 
     return history
 
 
+class JobMetrics(NamedTuple):
+    """Metrics of a job in windows, [T] each, without its streams."""
+
+    busy: Mapping[str, Floats]  # task → share of the time for which its busiest subtask is busy
+    devices: DeviceTable
+    # TaskManager → limit of its pod, cores and bytes; without those that are not told.
+    cores: Mapping[str, Floats]
+    bytes: Mapping[str, Floats]
+    memory: MemoryUse | None
+    checkpoints: Checkpoints | None
+
+    @property
+    def used(self) -> Floats:
+        """Cores of all TaskManagers, [T]."""
+        return summed(self.devices.cores.values() or self.devices.busy.values())
+
+    @property
+    def managers(self) -> list[str]:
+        """TaskManagers of the last window."""
+        rows = self.devices.cores or self.devices.busy
+        last = int(np.flatnonzero(np.isfinite(self.used))[-1])
+        return [name for name, values in rows.items() if np.isfinite(values[last])]
+
+
+def jobs_in(prometheus: Prometheus, span: TimeRange) -> list[tuple[str, str]]:
+    """Namespace, empty where series have none, and name of every job in a range."""
+    query = f"group by (namespace, job_name) ({prometheus.address.selector('', INPUT)})"
+    found = prometheus.series(
+        query,
+        _looks(span),
+        lambda labels: (labels.get("namespace", ""), labels.get("job_name", "")),
+    )
+    if not found:
+        raise PrometheusError(f"Prometheus has no metrics of any job of Flink from {span}")
+    return sorted(found)
+
+
+def read_metrics(prometheus: Prometheus, name: str, span: TimeRange) -> JobMetrics:
+    """Read the metrics of a job that runs at the end of a range."""
+    own = named("job_name", name)
+    presence = _presence(prometheus, name, own, span)
+    if presence.end < span.end - 1:
+        raise PrometheusError(f"it does not run: its metrics end at {moment(presence.end)}")
+    reader = _Reader(prometheus, own, _grid(span, presence)[0], [], math.ceil(presence.subtasks))
+    if reader.is_beside_others():
+        raise PrometheusError(
+            "its TaskManagers run other jobs, too, as in a session cluster, and no metric of a pod "
+            "is of one job"
+        )
+    devices = reader.devices({})
+    if not (devices.cores or devices.busy):
+        raise PrometheusError("Prometheus has neither CPU nor busy time of its TaskManagers")
+    cores, memory = reader.limits()
+    return JobMetrics(
+        reader.busy(), devices, cores, memory, reader.memory(), reader.checkpoints(None)
+    )
+
+
+def _looks(span: TimeRange) -> TimeGrid:
+    """Times at which jobs are looked for."""
+    return TimeGrid.of(span, max(15.0, math.ceil((span.end - span.start) / LOOKS)))
+
+
 def _presence(prometheus: Prometheus, name: str, own: str, span: TimeRange) -> _Presence:
     """Look for the job; refuse a range without it, and two jobs of its name at the same time."""
-    grid = TimeGrid.of(span, max(15.0, math.ceil((span.end - span.start) / LOOKS)))
+    grid = _looks(span)
     selector = prometheus.address.selector("", INPUT, own)
     subtasks = "count by (job_id, task_name, subtask_index, tm_id)"
     query = f"count by (job_id) ({subtasks} ({selector}))"
@@ -181,7 +265,8 @@ def _presence(prometheus: Prometheus, name: str, own: str, span: TimeRange) -> _
     density = " or ".join(f"max(count_over_time({one}[5m]))" for one in every)
     counts = prometheus.series(density, grid, lambda _: "").get("", np.ones(1))
     total = np.nansum(np.stack([*by_job.values()]), axis=0)
-    return _Presence(float(total.mean()), 300.0 / max(1.0, float(np.nanmax(counts))))
+    end = float(grid.ends[np.any([*present.values()], axis=0)].max())
+    return _Presence(float(total.mean()), end, 300.0 / max(1.0, float(np.nanmax(counts))))
 
 
 def _interval(rest: Rest, job: str) -> float | None:
@@ -235,8 +320,7 @@ class _Reader(NamedTuple):
             return SubtaskRow(task, int(index), labels.get("tm_id", ""))
 
         def rates(metric: str, gauge: str, *more: str) -> dict[SubtaskRow, Floats]:
-            counter, mean = (f"{self._selector(n, *more)}[{self._window}]" for n in (metric, gauge))
-            return self._series(f"{BY} (rate({counter}) or avg_over_time({mean}))", row_of)
+            return self._series(f"{BY} ({self._rates(metric, gauge, *more)})", row_of)
 
         found = {metric: rates(TASK + metric, TASK + gauge) for metric, gauge in RATES.items()}
         first = named("operator_name", *(task.operators[0][:MAX_OPERATOR_NAME] for task in sources))
@@ -257,6 +341,23 @@ class _Reader(NamedTuple):
             for metric, series in found.items()
         }
 
+    def _rates(self, metric: str, gauge: str, *more: str) -> str:
+        """Query of the rates of a counter, or of the means of a gauge of them."""
+        counter, mean = (f"{self._selector(n, *more)}[{self._window}]" for n in (metric, gauge))
+        return f"rate({counter}) or avg_over_time({mean})"
+
+    def busy(self) -> dict[str, Floats]:
+        """Task → share of the time for which its busiest subtask is busy, [T]."""
+        rates = self._rates(TASK + BUSY_MS, TASK + RATES[BUSY_MS])
+        query = f"max by (task_name) ({rates}) / 1e3"
+        return self._series(query, lambda labels: labels.get("task_name"))
+
+    def is_beside_others(self) -> bool:
+        """Whether TaskManagers of the job run another one."""
+        every = self.prometheus.address.selector("", INPUT, without="job_")
+        jobs = f"count by (tm_id) (group by (tm_id, job_name) ({every}))"
+        return any(_largest(values) > 1 for values in self._alone(f"max ({jobs} {self._is_its})"))
+
     def devices(self, names: Mapping[str, str]) -> DeviceTable:
         """TaskManagers of the job: their CPU, busy time of all jobs, and throttling, [T] each.
 
@@ -270,24 +371,22 @@ class _Reader(NamedTuple):
             selector = self.prometheus.address.selector(metric, without="job_")
             return f"{selector}[{self._window}]"
 
-        is_its = f"and on (tm_id) group by (tm_id) ({self._selector('', INPUT)})"
         busy = f"rate({of_managers(TASK + BUSY_MS)})"
         busy += f" or avg_over_time({of_managers(TASK + RATES[BUSY_MS])})"
         clock = f"rate({of_managers(CPU_TIME)}) / 1e9"
         used, throttled = self._containers(manager)
         return DeviceTable(
-            used | self._series(f"sum by (tm_id) ({clock}) {is_its}", manager),
-            self._series(f"sum by (tm_id) ({busy}) / 1e3 {is_its}", manager),
+            used | self._series(f"sum by (tm_id) ({clock}) {self._is_its}", manager),
+            self._series(f"sum by (tm_id) ({busy}) / 1e3 {self._is_its}", manager),
             throttled,
         )
 
     def memory(self) -> MemoryUse | None:
         """Largest use of memory by a TaskManager; None if the heap is not told."""
-        is_its = f"and on (tm_id) group by (tm_id) ({self._selector('', INPUT)})"
 
         def largest(metric: str, function: str) -> float:
             selector = self.prometheus.address.selector(f"{MANAGER}{metric}", without="job_")
-            query = f"max ({function}_over_time({selector}[{self._window}]) {is_its})"
+            query = f"max ({function}_over_time({selector}[{self._window}]) {self._is_its})"
             return max((_largest(values) for values in self._alone(query)), default=math.nan)
 
         heap, managed = "JVM_Memory_Heap_", "Flink_Memory_Managed_"
@@ -317,31 +416,50 @@ class _Reader(NamedTuple):
 
         Both are empty if the series of Flink do not have the label of a pod.
         """
+
+        def rate(metric: str, pods: str) -> str:
+            selector = f"container_cpu_{metric}_total{{{CONTAINERS},{pods}}}"
+            return f"sum by (namespace, pod) (rate({selector}[{self._window}]))"
+
+        def stopped(pods: str) -> str:
+            return f"{rate('cfs_throttled_periods', pods)} / {rate('cfs_periods', pods)}"
+
+        used, throttled = self._of_pods(manager, partial(rate, "usage_seconds"), stopped)
+        return used, throttled
+
+    def limits(self) -> list[dict[str, Floats]]:
+        """TaskManager → cores and bytes of its pod, by cAdvisor or kube-state-metrics."""
+        return self._of_pods(lambda labels: labels.get("tm_id"), _cores, _bytes)
+
+    def _of_pods(
+        self,
+        manager: Callable[[Mapping[str, str]], str | None],
+        *queries: Callable[[str], str],
+    ) -> list[dict[str, Floats]]:
+        """TaskManager → values of its pod, for each of some queries by the labels of pods."""
         query = f"group by (tm_id, namespace, pod) ({self._selector('', INPUT, POD)})"
         managers: dict[tuple[str, str], set[str]] = defaultdict(set)
         for pod, name in self._series(query, lambda row: (pod_of(row), manager(row) or "")):
             managers[pod].add(name)
-        used, throttled = dict[str, Floats](), dict[str, Floats]()
-        every = sorted(managers)
+        every, found = sorted(managers), [dict[str, Floats]() for _ in queries]
         for part in range(0, len(every), PODS_OF_QUERY):
             own = every[part : part + PODS_OF_QUERY]
             labels = [
                 equal(label, f"~{'|'.join(map(re.escape, sorted(set(names))))}")
                 for label, names in zip(("namespace", "pod"), zip(*own, strict=True), strict=True)
             ]
-
-            def rate(metric: str, labels: list[str] = labels) -> str:
-                selector = f"container_cpu_{metric}_total{{{','.join((CONTAINERS, *labels))}}}"
-                return f"sum by (namespace, pod) (rate({selector}[{self._window}]))"
-
-            stopped = f"{rate('cfs_throttled_periods')} / {rate('cfs_periods')}"
-            for query, found in ((rate("usage_seconds"), used), (stopped, throttled)):
-                for pod, values in self._series(query, pod_of).items():
-                    found |= dict.fromkeys(managers.get(pod, ()), values)
-        return used, throttled
+            for asked, values_of in zip(queries, found, strict=True):
+                for pod, values in self._series(asked(",".join(labels)), pod_of).items():
+                    values_of |= dict.fromkeys(managers.get(pod, ()), values)
+        return found
 
     def _series(self, query: str, key: Callable[[Mapping[str, str]], K | None]) -> dict[K, Floats]:
         return self.prometheus.series(query, self.grid, key, self.number)
+
+    @property
+    def _is_its(self) -> str:
+        """Condition that a TaskManager runs the job."""
+        return f"and on (tm_id) group by (tm_id) ({self._selector('', INPUT)})"
 
     @property
     def _window(self) -> str:
