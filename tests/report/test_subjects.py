@@ -12,7 +12,7 @@ from report_example import check_document
 
 import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
-from streamplace.cli._output import with_command
+from streamplace.cli._printing import with_command
 from streamplace.display.report import Report
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.model.graph import PROFILE_WINDOWS

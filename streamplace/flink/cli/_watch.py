@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, PICTURES, PLACEMENT, writes
-from streamplace.cli._output import print_json, print_line, print_report, say, say_written
+from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
+from streamplace.cli._printing import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.cli._move import access
 from streamplace.flink.settings import FlinkWatchSettings
 from streamplace.io.extras import extra
+from streamplace.settings.option import PICTURES, PLACEMENT
 
 if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
