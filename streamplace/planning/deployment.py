@@ -28,8 +28,9 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.subtasks import with_parallelism
 from streamplace.objectives.throughput.loads import link_loads
+from streamplace.placers.anneal.starts import first_place
 from streamplace.placers.anneal.throughput import with_lower_peak
-from streamplace.placers.anneal.walk import first_place, placement_of
+from streamplace.placers.anneal.walk import placement_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import Demand
