@@ -28,9 +28,9 @@ from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import with_costs
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
-from streamplace.papers.improving import ImprovingConfig
 from streamplace.papers.improving.batch import side_by_side
 from streamplace.papers.improving.episodes import Episodes, ImprovementStep, ImprovingPolicy
+from streamplace.papers.improving.model import ImprovingConfig
 
 LEAST = 1e-12
 """Smallest reward whose logarithm is taken."""

@@ -15,9 +15,9 @@ from streamplace.model import Cluster, Problem
 from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.giph import GiphConfig
+from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.policy import GiphPolicy
-from streamplace.papers.improving import ImprovingConfig
+from streamplace.papers.improving.model import ImprovingConfig
 from streamplace.papers.improving.reinforce import ImprovingLearner
 
 pytestmark = pytest.mark.slow

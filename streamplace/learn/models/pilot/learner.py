@@ -26,8 +26,8 @@ from streamplace.learn.learner_base import (
     log_probabilities,
     mean_entropy,
 )
-from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.features import PilotFeatures, features_of
+from streamplace.learn.models.pilot.model import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollouts import (
     PilotHeads,
