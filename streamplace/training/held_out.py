@@ -7,10 +7,10 @@ from itertools import compress
 import numpy as np
 
 from streamplace.evaluate.trained_on import graph_number
-from streamplace.families.draws import generator
 from streamplace.io.datasets import split_of
 from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import generator
 
 LOG = logging.getLogger(__name__)
 TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
