@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from streamplace.errors import SettingError
-from streamplace.settings.option import KEYS, SUFFIXES
+from streamplace.io.suffixes import FILES
+from streamplace.settings.option import KEYS
 
 READ = "streamplace.read"
 TABLE = b"operator,pe,device,"
@@ -62,7 +63,7 @@ def check_output(path: Path | None, *, is_folder: bool) -> None:
         return
     if is_folder and files.is_file(path):
         raise SettingError(f"-o {path}: cannot create the folder: {path} is a file; name another")
-    if is_folder and path.suffix in SUFFIXES and not files.is_folder(path):
+    if is_folder and path.suffix in FILES and not files.is_folder(path):
         folder = path.with_name(Path(path.name.removesuffix(".gz")).stem)
         raise SettingError(
             f"-o {path} is the name of a file, but a folder is written; write -o {folder}/"

@@ -17,7 +17,8 @@ from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.cli._move import access
 from streamplace.flink.settings import FlinkWatchSettings
 from streamplace.io.extras import extra
-from streamplace.settings.option import PICTURES, PLACEMENT
+from streamplace.io.suffixes import PICTURES
+from streamplace.settings.option import PLACEMENT
 
 if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
