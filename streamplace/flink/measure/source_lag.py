@@ -40,7 +40,7 @@ from streamplace.flink.measure.sampling import (
     source_metrics,
     tuples_per_record,
 )
-from streamplace.flink.program.chains import operators_in
+from streamplace.flink.program.operator_names import operators_in
 from streamplace.flink.rest.client import FlinkError, NoAnswer, Rest, job_path
 from streamplace.flink.rest.plan import plan_of, sources_of
 from streamplace.model import StreamGraph

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streamplace.flink.layout import Layout
-from streamplace.flink.program.chains import FUSED, TaskOperator, operators_of
+from streamplace.flink.program.operator_names import FUSED, TaskOperator, operators_of
 from streamplace.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
 from streamplace.flink.rest.client import FINISHED, FlinkError, Rest, job_path
 from streamplace.model.message_text import quoted, shown
