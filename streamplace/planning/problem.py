@@ -11,11 +11,11 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.devices import SLACK
-from streamplace.model.graph import LARGEST_RATE, StreamGraph
+from streamplace.model.graph import MAX_INPUT_RATE, StreamGraph
 from streamplace.model.message_text import quoted
-from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.operators import MAX_SUBTASKS
 from streamplace.model.prediction_intervals import PredictionErrors
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import MARGIN
 from streamplace.planning.demand import Demand, demand_of, subtask_speeds
@@ -133,7 +133,7 @@ class PlanProblem:
 
     @cached_property
     def after_loss(self) -> Demand | None:
-        """Demand that is left after the loss of any one machine; None if it may be nothing."""
+        """Demand that remains after the loss of any one machine; None if nothing must survive."""
         share = self.settings.survives
         return self.demand.after_loss(share) if share else None
 
@@ -194,7 +194,7 @@ class PlanProblem:
 
         The output of a window grows no faster than the rate, so proportion is an upper limit.
         """
-        limit = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
+        limit = min(MAX_VALUE, self.rate * MAX_INPUT_RATE / float(self.graph.input_rate.max()))
         return limit * (1 - self.reserved) * (1 - SLACK)
 
     @cached_property
@@ -209,7 +209,7 @@ class PlanProblem:
         may_run, speeds = allowed(demand, self.catalogue), subtask_speeds(demand, self.catalogue)
 
         def fits(v: int, offer: Offer, speed: float) -> bool:
-            parts = int(demand.key_groups[v]) or int(demand.parallelism_limit[v]) or MOST_SUBTASKS
+            parts = int(demand.key_groups[v]) or int(demand.parallelism_limit[v]) or MAX_SUBTASKS
             stored = demand.memory[v] <= float(MARGIN) * float(offer.memory) * parts
             return bool(least_parallelism(demand, v, speed) and stored)
 

@@ -119,7 +119,7 @@ def _watch_pods(
     from streamplace.flink.store import Store
     from streamplace.flink.watch.log import WatchLog
     from streamplace.flink.watch.pods import (
-        MORE,
+        MAX_GROWTH,
         PodModeller,
         PodMover,
         PodRounds,
@@ -142,7 +142,7 @@ def _watch_pods(
     job = engine.job(settings.job)
     deployment, name = watchable(engine.rest, job), str(engine.rest.job(job)["name"])
     log = WatchLog.claimed(Store.usual(), resource.title, name, say)
-    most = settings.at_most or MORE * deployment.task_managers
+    most = settings.at_most or MAX_GROWTH * deployment.task_managers
     mover = None
     if not deployment.has_autoscaler:
         resume_by = f"streamplace flink move --rest {settings.rest} --resume"

@@ -74,7 +74,8 @@ class Watch:
     layout: Layout = field(default_factory=Layout, init=False)  # its placement
     # Since when it has failed or lacked TaskManagers.
     _troubled_since: float | None = field(default=None, init=False)
-    _has_lost: bool = field(default=False, init=False)  # a TaskManager since it ran last
+    # Whether it has lost a TaskManager since it last ran.
+    _has_lost: bool = field(default=False, init=False)
     _last_check: ProgramCheck | None = field(default=None, init=False)
 
     def begin(self, job: str, placement: Layout | None = None) -> str:
