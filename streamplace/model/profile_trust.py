@@ -106,7 +106,7 @@ def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:
         return None
     if trust.is_wrong and not trusts:
         raise ProblemError(
-            f"{trust}, so nothing that it predicts means much; profile the job again while it is "
+            f"{trust}, so its predictions mean little; profile the job again while it is "
             "warm, or use the profile nevertheless with trust-profile"
         )
     return str(trust)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.constants import RESUME_PAUSE_SECONDS
+from streamplace.flink.constants import CHECK_SECONDS, RESUME_PAUSE_SECONDS
 from streamplace.flink.layout import Layout
 from streamplace.flink.ledger import note_in_ledger
 from streamplace.flink.move.decision_table import Copy
@@ -31,8 +31,6 @@ from streamplace.flink.watches import FAILED, MOVED, RETURNED, UNBEGUN, UNSAVED,
 from streamplace.io.placements import Prediction
 
 BY = "flink watch"
-CHECK_SECONDS = 1.0
-"""Seconds between two checks of the job's health."""
 
 
 class Notices:

@@ -545,7 +545,7 @@ def choose(
         target = min(unknown, key=lambda o: (o.order, o.moves))
         devices = ", ".join(target.devices)
         return WatchChoice(
-            f"{behind}; what {devices} carry is unknown, as the model is far off here", target
+            f"{behind}; the capacity of {devices} is unknown, as the model is far off here", target
         )
     if is_worse and best in allowed:
         return WatchChoice(f"{behind}; {best}", best)

@@ -18,7 +18,7 @@ from streamplace.flink.advise.equal_pods import (
     JobOnOffer,
     JobOnPods,
 )
-from streamplace.flink.constants import CLEAR_GAIN
+from streamplace.flink.constants import CHECK_SECONDS, CLEAR_GAIN
 from streamplace.flink.decide.improving import Trial
 from streamplace.flink.decide.rates import JobRates
 from streamplace.flink.engine import FlinkEngine
@@ -30,7 +30,7 @@ from streamplace.flink.operator.patching import PatchTransaction, check_change
 from streamplace.flink.operator.resource import FAILED, FlinkResource, read_deployment
 from streamplace.flink.rest.client import FlinkError, NoAnswer, only_job
 from streamplace.flink.rest.plan import layout_of
-from streamplace.flink.watch.acting import CHECK_SECONDS, Notices, decision_of
+from streamplace.flink.watch.acting import Notices, decision_of
 from streamplace.flink.watch.deciding import (
     JobModel,
     LayoutOption,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from streamplace.learn.config import MOST_DEVICES, ConstructiveConfig, Order, TrainingConfig
+from streamplace.learn.config import MAX_DEVICES, ConstructiveConfig, Order, TrainingConfig
 from streamplace.papers.groups.model import group_model
 
 
@@ -17,7 +17,7 @@ class HdpConfig(ConstructiveConfig):
 
     width: int = Field(default=64, ge=2, le=4096, multiple_of=2)  # width of all vectors
     # largest number of devices that the model supports
-    devices: int = Field(default=8, ge=1, le=MOST_DEVICES)
+    devices: int = Field(default=8, ge=1, le=MAX_DEVICES)
     embedding: int = Field(default=16, ge=1, le=1024)  # width of the vector of a device
     order: Order = "topological"  # order in which operators are placed
     # number of groups, if a graph has more operators than this

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from streamplace.errors import SettingError
-from streamplace.learn.config import MOST_DEVICES, ConstructiveConfig, TrainingConfig
+from streamplace.learn.config import MAX_DEVICES, ConstructiveConfig, TrainingConfig
 from streamplace.papers.groups.model import UnitTrait, group_model
 
 
@@ -14,7 +14,7 @@ class HsdagConfig(ConstructiveConfig):
 
     width: int = Field(default=64, ge=1, le=4096)  # width of all vectors
     # largest number of devices that the model supports
-    devices: int = Field(default=8, ge=1, le=MOST_DEVICES)
+    devices: int = Field(default=8, ge=1, le=MAX_DEVICES)
     # features of operators; those of the paper, and their work
     traits: tuple[UnitTrait, ...] = Field(
         default=("kind", "structure", "position", "output", "work"), min_length=1

@@ -5,7 +5,7 @@ After Addanki et al. (2019), and Wang et al. (2022) for the six orders of the vi
 
 from pydantic import Field
 
-from streamplace.learn.config import MOST_DEVICES, Order, Preset, TrainingConfig
+from streamplace.learn.config import MAX_DEVICES, Order, Preset, TrainingConfig
 from streamplace.papers.improving.model import ImprovingConfig, improving_model
 
 
@@ -14,7 +14,7 @@ class PlacetoConfig(ImprovingConfig):
 
     order: Order = "topological"  # order in which operators are visited
     # largest number of devices that the model supports
-    devices: int = Field(default=32, ge=1, le=MOST_DEVICES)
+    devices: int = Field(default=32, ge=1, le=MAX_DEVICES)
 
 
 TRAINING = TrainingConfig(

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from streamplace.errors import SettingError
 from streamplace.learn.config import (
-    MOST_DEVICES,
-    MOST_FRESH_DEVICES,
+    MAX_DEVICES,
+    MAX_FRESH_DEVICES,
     MemoryConfig,
     Preset,
     TrainingConfig,
@@ -25,7 +25,7 @@ class AllocatorConfig(MemoryConfig):
 
     width: int = Field(default=128, ge=4, le=4096, multiple_of=4)  # width of all vectors
     # largest number of devices that the model supports
-    devices: int = Field(default=5, ge=1, le=MOST_DEVICES)
+    devices: int = Field(default=5, ge=1, le=MAX_DEVICES)
     embedding: int = Field(default=32, ge=1, le=1024)  # width of the vector of a device
     # features of an operator: its load, its transfer and the logarithms of both, standardised; or
     # load and transfer alone, as they are
@@ -51,10 +51,10 @@ class AllocatorConfig(MemoryConfig):
         """Raise SettingError where options do not go together."""
         if self.attention == "additive" and self.device_state:
             raise SettingError("additive attention knows numbered devices; drop device_state")
-        if self.fresh and self.devices < MOST_FRESH_DEVICES:
+        if self.fresh and self.devices < MAX_FRESH_DEVICES:
             raise SettingError(
-                f"fresh problems have up to {MOST_FRESH_DEVICES} devices, but the model supports "
-                f"at most {self.devices}; raise devices to {MOST_FRESH_DEVICES}, or leave fresh out"
+                f"fresh problems have up to {MAX_FRESH_DEVICES} devices, but the model supports "
+                f"at most {self.devices}; raise devices to {MAX_FRESH_DEVICES}, or leave fresh out"
             )
 
 
