@@ -24,7 +24,7 @@ from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.subtasks import with_parallelism
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.result import PlanResult
 
@@ -138,7 +138,7 @@ class JobFacts:
 
     def cluster(self, cores: Mapping[str, float]) -> Cluster:
         """Limited devices, as ``streamplace flink cluster`` writes them."""
-        return limited_devices(cores, MIPS, self.java, self.sending, BANDWIDTH, LARGEST)
+        return limited_devices(cores, MIPS, self.java, self.sending, BANDWIDTH, MAX_VALUE)
 
     def catalogue(self) -> Catalogue:
         """Both types of machines, without what is left for bursts; Java's CPU is reserved."""
@@ -398,7 +398,7 @@ def replace_devices(cluster: Cluster, rows: Sequence[int]) -> Cluster:
     devices = [cluster.devices[cluster.devices.name[i]] for i in rows]
     return Cluster.of(
         devices,
-        bandwidth=LARGEST,
+        bandwidth=MAX_VALUE,
         overhead=cluster.overhead_s,
         overhead_per_byte=cluster.overhead_s_per_byte,
     )

@@ -35,7 +35,7 @@ from streamplace.drawing.figures import finish, line_style, panels, svg_text
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.model.arrays import Bools, Floats
 from streamplace.model.key_groups import busiest_parts
-from streamplace.model.profile_trust import BEYOND
+from streamplace.model.profile_trust import MAX_RATE_RATIO
 
 STATELESS = {"Source", "Calc", "Sink", "Correlate", "LocalWindowAggregate"}
 """Operators without key groups, by the names of Flink's planner; all others are keyed."""
@@ -215,7 +215,7 @@ class Fit(NamedTuple):
         slowness = self.samples.slowness(arrays)
         rates = self.samples.rates(arrays, slowness)
         known = self.samples.rates(arrays, np.where(self.never, 0.0, slowness))
-        beyond = (arrays.parts > self.most + math.log(BEYOND)).any(1)
+        beyond = (arrays.parts > self.most + math.log(MAX_RATE_RATIO)).any(1)
         error = np.exp(self.samples.shared[:, 2:]) * rng.standard_t(FREEDOM, rates.shape)
         highest = np.where(beyond, known, rates) + error
         low, high = (
@@ -300,8 +300,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(markdown([*(shown(q, rows) for q, rows in found.items()), shown("all", every)]))
     if beyond := [row for row in every if row.is_beyond]:
         print(
-            f"{len(beyond)} of {len(every)} rows are beyond {BEYOND:g} times what was fitted, and "
-            f"extrapolated: their intervals hold {summary(beyond)['coverage']:.0%}."
+            f"{len(beyond)} of {len(every)} rows are beyond {MAX_RATE_RATIO:g} times what was "
+            f"fitted, and extrapolated: their intervals hold {summary(beyond)['coverage']:.0%}."
         )
 
 

@@ -223,3 +223,12 @@ def test_every_page_stands_in_the_navigation():
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     there = {p.relative_to(ROOT / "docs").as_posix() for p in PAGES if p.parent != ROOT}
     assert listed == there | set(module_of(ROOT / "docs" / "hooks.py").PAGES.values())
+
+
+def test_files_that_rules_are_in_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.partition("## Where rules are")[2].partition("\n## ")[0].partition("- ")[2]
+    named = {name for name in re.findall(r"`([\w./]+)`", section) if "/" in name}
+    assert len(named) > 30
+    places = (ROOT, ROOT / "streamplace")
+    assert [name for name in named if not any((top / name).exists() for top in places)] == []

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.api.placing import resumable
 from streamplace.errors import SettingError
+from streamplace.io.suffixes import PICTURES
 from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.model.paths import FilePath, is_path, path_of
 from streamplace.settings.convert import BudgetLike, Count, PlacerNames, Texts
-from streamplace.settings.option import KEYS, PICTURES, argument, option, output
+from streamplace.settings.option import KEYS, argument, option, output
 from streamplace.settings.searches import (
     DataSetOptions,
     RateOptions,

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
+from streamplace.io.suffixes import GRAPHS, LINES, PICTURES
 from streamplace.model.defaults import BANDWIDTH, SPEED
 from streamplace.model.message_text import counted
 from streamplace.model.paths import FilePath, path_of, wrong
 from streamplace.settings.convert import ClusterFile, Count, Whole
 from streamplace.settings.option import (
-    GRAPHS,
     HOW_LONG,
-    PICTURES,
     WHERE,
     argument,
     option,
@@ -178,7 +177,6 @@ class Import(Verb):
 
     def run(self, progress: Progress = SILENT) -> Written:
         """Read the graphs, and write them."""
-        from streamplace.io.lines import LINES
         from streamplace.io.problems import write_problem, write_problems
         from streamplace.progress import progress as bar
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
+from streamplace.io.suffixes import DRAWINGS
 from streamplace.model.paths import FilePath
 from streamplace.settings.convert import Objective
 from streamplace.settings.option import argument, output
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
     from streamplace.model.units import Quantity
-
-SUFFIXES = (".svg", ".html")
 
 
 class Draw(ObjectiveOptions, DeviceOptions, Verb):
@@ -35,7 +34,7 @@ class Draw(ObjectiveOptions, DeviceOptions, Verb):
     graph: Any = argument()
     placements: Any = argument(is_repeatable=True, is_needed=False)
     out: Path | None = output(
-        "File to write: a drawing (.svg), or a report (.html).", suffixes=SUFFIXES, is_needed=True
+        "File to write: a drawing (.svg), or a report (.html).", suffixes=DRAWINGS, is_needed=True
     )
 
     def run(self, progress: Progress = SILENT) -> Written:
@@ -116,7 +115,7 @@ def draw(
 
     request = Draw.of(locals())
     if request.out is not None:
-        check_suffix(request.out, "a drawing", *SUFFIXES)
+        check_suffix(request.out, "a drawing", *DRAWINGS)
     drawing = request.draw()
     if request.out is not None:
         drawing.save(request.out)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
+from streamplace.io.suffixes import FILES
 from streamplace.model.paths import FilePath, wrong
 from streamplace.settings.convert import ClusterFile, Count
-from streamplace.settings.option import SUFFIXES, WHERE, argument, names_in, option, output
+from streamplace.settings.option import WHERE, argument, names_in, option, output
 from streamplace.settings.shared import ConstraintOptions
 from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
@@ -67,7 +68,7 @@ class ExportPlacement(ConstraintOptions, Verb):
         if not (form.suffix or out or progress.as_json):
             raise SettingError(f"{form.name} has several files; give -o FOLDER")
         progress.check_kind(out, is_folder=not form.suffix)
-        if form.suffix and out and out.suffix in SUFFIXES - {form.suffix}:
+        if form.suffix and out and out.suffix in FILES - {form.suffix}:
             raise SettingError(f"-o {out}: the name of this file must end in {form.suffix}")
         deployment = self.deployment(progress)
         if form.all_devices and deployment.is_split and not (self.cluster or self.devices):

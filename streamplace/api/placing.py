@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.io.suffixes import PICTURES
 from streamplace.model.paths import FilePath, path_of
 from streamplace.settings.convert import (
     BudgetLike,
@@ -24,7 +25,7 @@ from streamplace.settings.convert import (
     Seconds,
     Whole,
 )
-from streamplace.settings.option import PICTURES, PLACEMENT, argument, file_key, option, output
+from streamplace.settings.option import PLACEMENT, argument, file_key, option, output
 from streamplace.settings.searches import (
     DataSetOptions,
     MeasuredGraphOptions,

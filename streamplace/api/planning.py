@@ -13,6 +13,7 @@ from annotated_types import Interval
 from pydantic import BeforeValidator, PrivateAttr
 
 from streamplace.errors import SettingError
+from streamplace.io.suffixes import PICTURES
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.paths import FilePath
 from streamplace.settings.convert import (
@@ -26,7 +27,7 @@ from streamplace.settings.convert import (
     Texts,
     converted_by,
 )
-from streamplace.settings.option import HOW_LONG, PICTURES, argument, file_key, option, output
+from streamplace.settings.option import HOW_LONG, argument, file_key, option, output
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
 from streamplace.settings.searches import MeasuredGraphOptions, SearchOptions
 from streamplace.settings.shared import ChangeOptions, ConditionOptions, ConstraintOptions

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamplace.errors import SettingError
+from streamplace.io.suffixes import PICTURES
 from streamplace.model.paths import is_path, path_of
 from streamplace.settings.convert import (
     Moved,
@@ -22,7 +23,6 @@ from streamplace.settings.convert import (
 from streamplace.settings.option import (
     EXPLANATION,
     HOW_LONG,
-    PICTURES,
     argument,
     file_key,
     names_in,

@@ -335,7 +335,7 @@ def _training_problems(graphs: GraphsLike, reader: Reader, split: str | None) ->
     """Problems of a split; without one, those of the training split, or all if there are none."""
     from streamplace.io.datasets import DataSet, no_graph, split_of
     from streamplace.io.given_sets import problems_of
-    from streamplace.training.run import TRAINING_SPLIT, VALIDATION_SPLIT
+    from streamplace.training.held_out import TRAINING_SPLIT, VALIDATION_SPLIT
 
     problems = list(problems_of(graphs, reader, split))
     if split is None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from streamplace.cli._options import FILE, Output, reads
+from streamplace.cli._options import FILE
+from streamplace.cli._output import Output, reads
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.settings.option import GROUPS, OUTPUT, WHAT

@@ -1,164 +1,132 @@
-"""Output: JSON documents for machines, reports for people, progress and log on stderr."""
+"""``-o``: what it may name, and what it never overwrites: inputs, and files of others."""
 
-import io
-import json
-import logging
-import os
-import sys
-from collections.abc import Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from shlex import quote
-from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from streamplace.model.message_text import counted as counted
-from streamplace.model.message_text import grouped_notes, printable
-from streamplace.progress import heartbeat
-from streamplace.progress import progress as progress
-from streamplace.progress import waiting as spinner
+from streamplace.errors import SettingError
+from streamplace.io.suffixes import FILES
+from streamplace.settings.option import KEYS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from streamplace.display.report import Report
-
-VERBOSE = "streamplace.verbose"
-HEARTBEAT = 25.0
-"""Seconds of waiting after which a command without a terminal says that it still waits."""
+READ = "streamplace.read"
+TABLE = b"operator,pe,device,"
+"""Beginning of a placement as a table, which has no other mark."""
 
 
-def print_utf_8() -> None:
-    """Print in UTF-8, whatever the locale; names may hold any characters."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+class Output(click.Option):
+    """``-o``, which must not name an input of the same command."""
+
+    def __init__(
+        self,
+        *arguments: Any,
+        folder: bool | None = False,
+        suffixes: tuple[str, ...] = (),
+        is_needed: bool = False,
+        keys: frozenset[str] = KEYS,
+        **facts: Any,
+    ) -> None:
+        super().__init__(*arguments, **facts)
+        self.folder = folder
+        """Whether the command writes a folder (True), a file (False), or one of them (None)."""
+        self.suffixes = suffixes
+        """What the name of a file may end in; empty for anything."""
+        self.is_needed = is_needed
+        self.keys = keys
+        """Fields of its JSON and TOML, one of which a file that it may replace has."""
+
+    def check(self, path: Path | None) -> None:
+        """Raise an error for an output that is missing, an input, of the wrong kind or name."""
+        from streamplace.io.files import check_suffix, is_special
+
+        if path is None:
+            if self.is_needed:
+                names = " or ".join(self.suffixes)
+                raise SettingError(f"the output file is missing; add -o FILE{names}")
+            return
+        spare_inputs(path)
+        if self.folder is not None:
+            check_output(path, is_folder=self.folder)
+        if self.keys:
+            spare_others(path, keys=self.keys)
+        if self.suffixes and not is_special(path):
+            check_suffix(path, "the file", *self.suffixes)
 
 
-def print_json(document: Any) -> None:
-    """Print one JSON document on stdout; unprintable characters are escaped."""
-    text = _json(document)
-    if not text.replace("\n", "").isprintable():
-        text = _json(document, escaped=True).replace("\x7f", "\\u007f")
-    click.echo(text)
+def check_output(path: Path | None, *, is_folder: bool) -> None:
+    """Raise SettingError if ``-o`` names a folder for a file, or a file for a folder."""
+    from streamplace.io import files
 
-
-def say_written(what: str, path: Path) -> None:
-    """Name a file or folder that was written, on stderr; a pipe or terminal needs no word."""
-    from streamplace.io.files import is_special
-
-    if not is_special(path):
-        say(f"{what} → {path}")
-
-
-def print_file(text: str) -> None:
-    """Print the content of a file, on a terminal its printable characters."""
-    if sys.stdout.isatty():
-        text = "\n".join(map(printable, text.split("\n")))
-    sys.stdout.write(text)
-
-
-def print_line(text: str) -> None:
-    """Print one line on stdout."""
-    click.echo(printable(text))
-
-
-def say(message: str) -> None:
-    """Print a message in addition to the result, as one line on stderr, if anybody can read it."""
-    with suppress(OSError):  # a terminal may be gone while a move is undone
-        click.echo(printable(message), err=True)
-
-
-@contextmanager
-def waiting(title: str) -> "Iterator[None]":
-    """Show a spinner; without a terminal, say every half a minute what is waited for."""
-    with spinner(title), heartbeat(HEARTBEAT, lambda seconds: f"{title} ({seconds} s) …", say):
-        yield
-
-
-def say_report(report: "Report") -> None:
-    """Print the sentences and tables of a report in addition to the result, on stderr."""
-    for line in str(report).splitlines():
-        say(line)
-
-
-def print_report(report: "Report") -> None:
-    """Print a report as wide as the terminal, or 80 columns without one; details with ``-v``."""
-    from streamplace.display.console import WIDTH, lines_of
-
-    context = click.get_current_context(silent=True)
-    is_verbose = context is not None and context.meta.get(VERBOSE)
-    parts = report.all_parts if is_verbose else report.main_parts
-    if sys.stdout.isatty():
-        for line in lines_of(parts, get_terminal_size().columns, _bold):
-            click.echo(line)
-    else:
-        for line in lines_of(parts, WIDTH):
-            click.echo(line)
-
-
-def _bold(text: str) -> str:
-    return text if os.environ.get("TERM") in ("dumb", "unknown") else click.style(text, bold=True)
-
-
-def with_command(report: "Report", graph: Path, options: Mapping[str, Any]) -> "Report":
-    """Add the command that simulates a placement of GRAPH, read from stdin, to a report.
-
-    ``options`` are those of ``simulate`` by name. The report has no command if a file cannot be
-    read again, like a pipe, or if its name or a table cannot be typed on a terminal.
-    """
-    from dataclasses import replace
-
-    files = [graph, *(value for value in options.values() if isinstance(value, Path))]
-    file = f"./{graph}" if str(graph).startswith("-") else str(graph)  # which is no option
-    words = ["streamplace", "simulate", file, "/dev/stdin"]
-    for name, value in options.items():
-        for single in value if isinstance(value, tuple | list) else (value,):
-            words += [f"--{name}", str(single)]
-    if any(isinstance(value, Mapping) for value in options.values()):
-        return report
-    if not all(file.is_file() for file in files) or not all(map(str.isprintable, words)):
-        return report
-    return replace(report, command=" ".join(map(quote, words)))
-
-
-def say_notes(notes: "Iterable[str]") -> None:
-    """Print notes once each, and those that say the same of several names on one line."""
-    for line in grouped_notes(notes):
-        say(line)
-
-
-def _json(document: Any, *, escaped: bool = False) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=escaped, allow_nan=False)
-
-
-class _Echo(logging.Handler):
-    """Writes messages to the current stderr."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one message."""
-        say(record.getMessage())
-
-
-def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    """Log to stderr, for this command only."""
-    if not wanted:
+    if path is None:
         return
-    context.meta[VERBOSE] = True
-    log, echo = logging.getLogger("streamplace"), _Echo()
-    level = log.level
-    log.addHandler(echo)
-    log.setLevel(logging.INFO)
-    context.call_on_close(lambda: log.removeHandler(echo))
-    context.call_on_close(lambda: log.setLevel(level))
+    if is_folder and files.is_file(path):
+        raise SettingError(f"-o {path}: cannot create the folder: {path} is a file; name another")
+    if is_folder and path.suffix in FILES and not files.is_folder(path):
+        folder = path.with_name(Path(path.name.removesuffix(".gz")).stem)
+        raise SettingError(
+            f"-o {path} is the name of a file, but a folder is written; write -o {folder}/"
+        )
+    if not is_folder and files.is_folder(path):
+        raise SettingError(f"-o {path}: it is a directory; name a file, such as {path / 'FILE'}")
 
 
-verbose = click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    expose_value=False,
-    callback=_verbose,
-    help="Print all details, and log progress to stderr.",
-)
+def reads(path: Path) -> Path:
+    """Return a path, remembered as an input of the running command."""
+    click.get_current_context().meta.setdefault(READ, []).append(path)
+    return path
+
+
+def spare_inputs(*outputs: Path) -> None:
+    """Raise SettingError if an output is an input of the running command."""
+    for read in click.get_current_context().meta.get(READ, ()):
+        if any(_same_file(path, read) for path in outputs):
+            raise SettingError(f"-o would overwrite the input {read}; name another file")
+
+
+def spare_others(
+    *outputs: Path,
+    keys: frozenset[str] = KEYS,
+    option: str = "-o",
+    is_ours: Callable[[Path], bool] | None = None,
+) -> None:
+    """Raise SettingError if an output is a file that streamplace did not write, by its content."""
+    from streamplace.io import files
+
+    is_ours = is_ours or partial(_is_ours, keys=keys)
+    for path in outputs:
+        if files.is_file(path) and not is_ours(path):
+            raise SettingError(
+                f"{option} would overwrite {path}, which streamplace did not write; name another "
+                "file, or remove that one"
+            )
+
+
+def _is_ours(path: Path, keys: frozenset[str]) -> bool:
+    """Whether a file is empty, or has the fields or the mark of what streamplace writes."""
+    from streamplace.errors import FormatError
+    from streamplace.io import files
+    from streamplace.io.placements import fields_of
+
+    kind = Path(path.name.removesuffix(".gz")).suffix
+    try:
+        content = files.read_bytes(path)
+        if kind == ".toml":
+            return not content or not keys.isdisjoint(files.read_toml(path))
+    except FormatError:
+        return False
+    if kind == ".json":
+        return not content or not keys.isdisjoint(fields_of(content))
+    if kind == ".jsonl":  # whose only line may be incomplete
+        line, is_whole, _ = content.partition(b"\n")
+        return not is_whole or not keys.isdisjoint(fields_of(line))
+    return not content or b"streamplace" in content or content.startswith(TABLE)
+
+
+def _same_file(a: Path, b: Path) -> bool:
+    """Whether two paths lead to one file or folder; a terminal may be read and written."""
+    try:
+        return (b.is_file() or b.is_dir()) and a.samefile(b)
+    except (OSError, ValueError):
+        return False

@@ -1,6 +1,7 @@
-"""The process: its signals, and its standard streams."""
+"""The process: its signals, its standard streams, and its exit status."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -8,6 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+import click
+
+from streamplace.cli._printing import say
+from streamplace.errors import StreamplaceError
+from streamplace.model.message_text import quoted
+
+SOME_FAILED, INVALID, INTERRUPTED, READER_GONE = 1, 2, 130, 141
+"""Exit statuses: of failed graphs, of invalid input or a lack of memory, of Ctrl-C, and of a pipe
+that is closed."""
+_LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
 @contextmanager
@@ -52,3 +64,47 @@ def finish() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.close(nowhere)
+
+
+def failed(error: BaseException) -> int:
+    """Print an error as one line, and return its exit status; raise unforeseen ones again."""
+    if isinstance(error, StreamplaceError):
+        return _status(str(error))
+    if isinstance(error, click.ClickException):
+        return _status(_usage(error))
+    if isinstance(error, BrokenPipeError | SystemExit):
+        return READER_GONE  # click and rich exit if nobody reads stdout
+    if any(isinstance(e, KeyboardInterrupt | click.Abort) for e in _chain(error)):
+        return _status("interrupted", INTERRUPTED)
+    if any(isinstance(e, MemoryError) for e in _chain(error)):
+        return _status("not enough memory for this input")
+    if isinstance(error, OSError):  # of stdout, say; what reads and writes files has its own errors
+        return _status(": ".join(str(e) for e in (error.filename, error.strerror or error) if e))
+    raise error
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and its causes, as libraries wrap Ctrl-C or a lack of memory in their own errors."""
+    chain: set[int] = set()
+    while error is not None and id(error) not in chain:
+        yield error
+        chain.add(id(error))
+        error = error.__cause__ or error.__context__
+
+
+def _usage(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        from streamplace.cli._command import as_key
+
+        model = getattr(context.command, "settings", None)
+        if model is not None and (key := as_key(model, error.option_name)) is not None:
+            return f"{error.option_name} is gone: {key}"
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    message = _LONG.sub(lambda match: quoted(match[0].strip("'")), error.format_message())
+    return f"{message.rstrip('.')}{hint}"
+
+
+def _status(message: str, status: int = INVALID) -> int:
+    say(f"error: {' '.join(message.split())}")
+    return status

@@ -7,15 +7,9 @@ from typing import Any, TypeVar
 import click
 
 from streamplace.cli._command import GroupedCommand, simulated, verb
-from streamplace.cli._options import (
-    AS_JSON,
-    check_output,
-    reads,
-    spare_inputs,
-    spare_others,
-    writes_of,
-)
-from streamplace.cli._output import (
+from streamplace.cli._options import AS_JSON, writes_of
+from streamplace.cli._output import check_output, reads, spare_inputs, spare_others
+from streamplace.cli._printing import (
     counted,
     print_file,
     print_json,
@@ -27,6 +21,7 @@ from streamplace.cli._output import (
     waiting,
     with_command,
 )
+from streamplace.cli._process import SOME_FAILED
 from streamplace.settings.verb import Progress, Verb, Written
 
 V = TypeVar("V", bound=Verb)
@@ -86,7 +81,7 @@ class Terminal(Progress):
             tell(line)
         if self._failed:
             say(f"{counted(len(self._failed), 'graph')} failed")
-        return 1 if self._failed else getattr(answer, "status", 0)
+        return SOME_FAILED if self._failed else getattr(answer, "status", 0)
 
 
 def command_of(

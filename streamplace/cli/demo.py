@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import AS_JSON, KEYS, spare_others, writes
-from streamplace.cli._output import print_json, print_line, print_report, progress, say_written
+from streamplace.cli._options import AS_JSON, writes
+from streamplace.cli._output import spare_others
+from streamplace.cli._printing import print_json, print_line, print_report, progress, say_written
+from streamplace.settings.option import KEYS
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem

@@ -1,10 +1,9 @@
-"""Entry point: finds and runs a command, and turns errors into one line and exit code 2."""
+"""Entry point: finds and runs a command, and turns errors into one line and a status."""
 
 import importlib
 import logging
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pkgutil import resolve_name
 
@@ -14,17 +13,12 @@ from streamsim._core import SOURCES
 
 from streamplace import __version__
 from streamplace.cli._command import CommandGroup, refusal
-from streamplace.cli._output import print_utf_8, say
-from streamplace.cli._process import finish, open_streams
+from streamplace.cli._printing import print_utf_8
+from streamplace.cli._process import failed, finish, open_streams
 from streamplace.cli._table import TABLE
-from streamplace.errors import StreamplaceError
-from streamplace.model.message_text import quoted
 from streamplace.progress import shows_progress
 from streamplace.registry import plugins
 from streamplace.rooms import absent, extensions, how_to_install, modules_of, reason
-
-INTERRUPTED, READER_GONE = 130, 141
-_LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
 class CommandFiles(CommandGroup):
@@ -113,50 +107,6 @@ def _status(arguments: Sequence[str] | None) -> int:
     except NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help())
         return 0
-    except StreamplaceError as error:
-        return _failed(str(error))
-    except click.ClickException as error:
-        return _failed(_usage(error))
-    except (BrokenPipeError, SystemExit):  # click and rich exit where nobody reads stdout
-        return READER_GONE
     except BaseException as error:
-        return _unforeseen(error)
+        return failed(error)
     return int(status)
-
-
-def _unforeseen(error: BaseException) -> int:
-    """Exit status of Ctrl-C, and of what the machine lacks; other errors are raised again."""
-    if any(isinstance(e, KeyboardInterrupt | click.Abort) for e in _chain(error)):
-        return _failed("interrupted", INTERRUPTED)
-    if any(isinstance(e, MemoryError) for e in _chain(error)):
-        return _failed("not enough memory for this input")
-    if isinstance(error, OSError):  # of stdout, say; what reads and writes files has its own errors
-        return _failed(": ".join(str(e) for e in (error.filename, error.strerror or error) if e))
-    raise error
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its causes, as libraries wrap Ctrl-C or a lack of memory in their own errors."""
-    chain: set[int] = set()
-    while error is not None and id(error) not in chain:
-        yield error
-        chain.add(id(error))
-        error = error.__cause__ or error.__context__
-
-
-def _usage(error: click.ClickException) -> str:
-    context = getattr(error, "ctx", None)
-    if isinstance(error, click.NoSuchOption) and context is not None:
-        from streamplace.cli._command import as_key
-
-        model = getattr(context.command, "settings", None)
-        if model is not None and (key := as_key(model, error.option_name)) is not None:
-            return f"{error.option_name} is gone: {key}"
-    hint = f" (see {context.command_path} --help)" if context is not None else ""
-    message = _LONG.sub(lambda match: quoted(match[0].strip("'")), error.format_message())
-    return f"{message.rstrip('.')}{hint}"
-
-
-def _failed(message: str, status: int = 2) -> int:
-    say(f"error: {' '.join(message.split())}")
-    return status

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.io.extras import extra
 from streamplace.io.files import check_suffix, writing
+from streamplace.io.suffixes import PICTURES
 from streamplace.model.message_text import shown
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SUFFIXES = (".png", ".svg", ".pdf")
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#333333")
 """Okabe and Ito's colours for colour-blind readers, without their yellow."""
 BLUE, ORANGE, GREY, PALE_BLUE, BAND = PALETTE[0], PALETTE[1], "#999999", "#8fbbd9", "#f2f2f2"
@@ -69,7 +69,7 @@ def save(figure: "Figure", path: Path) -> None:
 
     A PDF has its fonts as outlines (type 42), as publishers demand.
     """
-    check_suffix(path, "a figure", *SUFFIXES)
+    check_suffix(path, "a figure", *PICTURES)
     import matplotlib as mpl
 
     facts = {".svg": MARK, ".pdf": {"Creator": MADE_BY, "CreationDate": None}}

@@ -43,6 +43,7 @@ from streamplace.drawing.style import Scale, cut_to, text_width
 from streamplace.errors import SettingError
 from streamplace.io.files import check_suffix, write_text
 from streamplace.io.modules import chain_of
+from streamplace.io.suffixes import DRAWINGS
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
@@ -53,7 +54,6 @@ from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
 from streamplace.placers.result import Result
 
-SUFFIXES = (".svg", ".html")
 MOST_OPERATORS = 5_000
 MOST_SHOWN = 1000
 """Most operators of a graph that notebooks draw by default."""
@@ -119,7 +119,7 @@ class Drawing:
     def save(self, name: str | Path) -> None:
         """Write a .svg file, or a report as .html, the same bytes every time."""
         path = Path(name)
-        check_suffix(path, "a drawing", *SUFFIXES)
+        check_suffix(path, "a drawing", *DRAWINGS)
         if path.suffix == ".html":
             self.subject.report().save(path)
         else:

@@ -6,8 +6,9 @@ from pathlib import Path
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.graphs import documents, only
-from streamplace.io.placements import EXPORTED, parse_document, placement_of
+from streamplace.io.placements import parse_document, placement_of
 from streamplace.io.problems import problem_from
+from streamplace.io.suffixes import EXPORTED
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device

@@ -21,6 +21,7 @@ from streamplace.evaluate.scan import Scan
 from streamplace.evaluate.trained_on import trainings_of
 from streamplace.io.datasets import DataSet
 from streamplace.io.files import json_text, make_folder, write_text
+from streamplace.io.suffixes import PICTURES
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.mixins import Displayed, data_frame
 from streamplace.model.problem import Problem
@@ -37,8 +38,6 @@ RESULTS, TABLE_JSON, TABLE, PAGE = "results.jsonl", "table.json", "table.tex", "
 FRONT = "pareto.png"
 FILES = (RESULTS, TABLE_JSON, TABLE, PAGE, FRONT)
 """Files of a comparison in its folder, besides the plots."""
-SUFFIXES = (".png", ".svg", ".pdf")
-"""Suffixes of a figure alone."""
 NO_FILE_NAME = re.compile(r"[^\w.-]+")
 COLUMNS = (
     "mean", "q1", "median", "min", "max", "share_of_optimum", "reached", "proven", "ms_per_graph",
@@ -280,7 +279,7 @@ class Comparison(Displayed):
         from streamplace.drawing.figures import save
         from streamplace.evaluate.comparison_plots import PLOTS, draw_distributions, draw_front
 
-        if path.suffix in SUFFIXES:
+        if path.suffix in PICTURES:
             save(draw_distributions(self.results, self.title), path)
             return "figure"
         write_text(path / TABLE_JSON, json_text(self.document()))

@@ -18,6 +18,7 @@ from streamplace.display.sheets import with_rest
 from streamplace.errors import PlacementError, SettingError
 from streamplace.io.files import check_suffix, json_text, write_text
 from streamplace.io.placements import order_facts
+from streamplace.io.suffixes import PICTURES
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.message_text import counted
 from streamplace.model.mixins import Pictured, data_frame
@@ -166,10 +167,10 @@ class Front(Pictured):
 
     def write(self, path: str | PathLike[str]) -> str:
         """Write a plot (.svg, .png or .pdf), a report (.html) or the document (.json)."""
-        from streamplace.drawing.figures import SUFFIXES, save
+        from streamplace.drawing.figures import save
 
         target = Path(path)
-        check_suffix(target, "a front", *SUFFIXES, ".html", ".json")
+        check_suffix(target, "a front", *PICTURES, ".html", ".json")
         if target.suffix == ".html":
             self.page().save(target)
             return "report"

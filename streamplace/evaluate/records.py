@@ -15,7 +15,7 @@ from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import appending, read_lines, spot
 from streamplace.io.parsing import parse_as
 from streamplace.model.arrays import Array, Ints, Longs
-from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.cluster import MAX_DEVICES
 from streamplace.model.columns import distinct_rows, rules_of
 from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute
@@ -46,7 +46,7 @@ class Record:
     bound: Finite | None
     milliseconds: Finite
     # Device row of every operator.
-    devices: tuple[Annotated[int, Field(ge=0, lt=MOST_DEVICES)], ...]
+    devices: tuple[Annotated[int, Field(ge=0, lt=MAX_DEVICES)], ...]
     error: str | None = None
     objective: str = DEFAULT  # name of the objective, with its conditions
     # Priority of every operator, if the placement has an order.

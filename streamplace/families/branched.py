@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.families.draws import generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Operators
+from streamplace.model.random_numbers import generator
 from streamplace.model.streams import Streams
 
 TEST_EVERY = 5

@@ -32,10 +32,9 @@ from streamplace.io.lines import files_of
 from streamplace.io.manifests import Manifest, Shard, manifest_path, write_manifest
 from streamplace.io.parsing import checked
 from streamplace.io.problems import write_problem, write_problems
+from streamplace.io.suffixes import ONE_GRAPH
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
-
-_ONE_GRAPH = (".json", ".json.gz")
 
 
 @with_config(STRICT)
@@ -91,7 +90,7 @@ def write_dataset(
         )
     splits: Counter[str] = Counter()
     graphs = _watched(FAMILIES[family].generate(parameters, seed), splits, on_graph)
-    if path.name.endswith(_ONE_GRAPH):
+    if path.name.endswith(ONE_GRAPH):
         if parameters.n_graphs != 1:
             raise SettingError(
                 f"{spot(path)}: can contain only one graph, but the parameters generate "

@@ -1,4 +1,4 @@
-"""Random draws: a generator per thing, and values short enough to print well."""
+"""Random draws whose values are short enough to print well."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,11 +6,6 @@ from numpy.typing import NDArray
 from streamplace.model.arrays import Floats
 
 THOUSANDTHS = 1000
-
-
-def generator(seed: int, *key: int) -> np.random.Generator:
-    """Random generator of one thing, such as a graph, independent of those of all others."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def thousandths(values: Floats) -> NDArray[np.int64]:

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
-from streamplace.families.draws import generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.arrays import Floats
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.operators import Operators
+from streamplace.model.random_numbers import generator
 from streamplace.model.streams import Streams
 from streamplace.model.units import bandwidth_bps
 

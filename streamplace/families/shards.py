@@ -27,10 +27,11 @@ from streamplace.families.dataset import (
 from streamplace.families.parameters import Parameters
 from streamplace.families.registry import FAMILIES
 from streamplace.io.files import appending, is_file, json_line, read_lines, spot, write_bytes
-from streamplace.io.lines import LINES, shard_path, shards_of_any_number
+from streamplace.io.lines import shard_path, shards_of_any_number
 from streamplace.io.manifests import Manifest, Shard, manifest_path, write_manifest
 from streamplace.io.parsing import parse_as
 from streamplace.io.problems import problem_line
+from streamplace.io.suffixes import LINES
 
 MOST_SHARDS = 99_999
 START = b'{"family":'

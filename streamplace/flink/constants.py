@@ -40,6 +40,8 @@ MAX_AGE_SECONDS = 900.0
 Judgement: a measurement takes a minute or two. The rate of a job that keeps up does not show
 whether its capacity has decreased.
 """
+CHECK_SECONDS = 1.0
+"""Pause between two checks of the health of a watched job; judgement."""
 BACKOFF_SECONDS = 300.0
 """Half of the pause of a watch after a move without gain; each further one doubles it.
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from streamplace.flink.move.savepoints import savepoint_folder
 from streamplace.flink.pin.free_resources import is_pinnable
 from streamplace.flink.rest.client import FlinkError, Rest
 from streamplace.flink.rest.settings import (
     has_autoscaler,
-    savepoint_folder,
     scheduler_fault,
     scheduler_of,
     shown_settings,

@@ -9,7 +9,7 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from streamplace.errors import PlacementError
-from streamplace.flink.program.chains import operators_in
+from streamplace.flink.program.operator_names import operators_in
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import parse_document
 from streamplace.model import StreamGraph

@@ -164,14 +164,14 @@ class HistorySettings(JobSettings):
     def _source(self) -> "tuple[PrometheusAddress, TimeRange] | None":
         from streamplace.flink.prometheus.client import PrometheusAddress, time_range
         from streamplace.planning.result import HOUR
-        from streamplace.planning.traces import LONGEST
+        from streamplace.planning.traces import MAX_HOURS
 
         if self.history is None:
             return None
         span = time_range(self.since, time())
-        if span.end - span.start > HOUR * LONGEST:
+        if span.end - span.start > HOUR * MAX_HOURS:
             raise SettingError(
-                f"--since is {quoted(self.since)}; it may be {LONGEST} hours at most"
+                f"--since is {quoted(self.since)}; it may be {MAX_HOURS} hours at most"
             )
         return PrometheusAddress.of(self.history), span
 

@@ -20,7 +20,7 @@ from streamplace.model.defaults import BPS
 from streamplace.model.devices import Device, Devices
 from streamplace.model.message_text import shown
 from streamplace.model.units import (
-    LARGEST_PLAIN_MIPS,
+    MAX_PLAIN_MIPS,
     Quantity,
     bandwidth_bps,
     check_bandwidth,
@@ -169,7 +169,7 @@ def _device(devices: Devices, d: int) -> dict[str, Any]:
         if value == rule.default and name != "mips":
             continue
         if name in ("mips", "reserved"):
-            row[name] = f"{float(value)!r} MIPS" if value >= LARGEST_PLAIN_MIPS else plain(value)
+            row[name] = f"{float(value)!r} MIPS" if value >= MAX_PLAIN_MIPS else plain(value)
         elif name in ("egress", "ingress"):
             row[name] = _written_bps(value, devices.mips[d])
         else:

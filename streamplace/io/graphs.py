@@ -21,9 +21,10 @@ from streamplace.io.files import (
     spot,
     writing,
 )
-from streamplace.io.lines import LINES, Line, lines_of
+from streamplace.io.lines import Line, lines_of
 from streamplace.io.parsing import parse_json, untyped
 from streamplace.io.schema import OPERATOR, STREAM
+from streamplace.io.suffixes import LINES
 from streamplace.model.arrays import Floats
 from streamplace.model.columns import FieldRule, NumberRule, checked_kind
 from streamplace.model.graph import StreamGraph, rated

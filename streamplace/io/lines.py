@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.files import file_path, is_folder, read_bytes, read_lines, reading, spot
+from streamplace.io.suffixes import LINES
 
 if TYPE_CHECKING:
     from streamplace.io.manifests import Manifest, Shard
 
-LINES = (".jsonl", ".jsonl.gz")
 _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.jsonl(\.gz)?)")
 
 

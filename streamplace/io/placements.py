@@ -18,6 +18,7 @@ from streamplace.io.files import (
     write_text,
 )
 from streamplace.io.parsing import parse_json, parse_tables, untyped
+from streamplace.io.suffixes import EXPORTED
 from streamplace.model.arrays import ROUNDING
 from streamplace.model.columns import checked_kind
 from streamplace.model.message_text import quoted
@@ -27,8 +28,6 @@ from streamplace.model.problem import Problem
 if TYPE_CHECKING:
     from streamplace.model.prediction_intervals import RateInterval
 
-EXPORTED = (".csv", ".graphml")
-"""Suffixes of placements in other formats, which ``export`` reads."""
 PRINTED = frozenset({"assignment", "verdict", "placer"})
 """Fields that identify the output of ``place --json``."""
 READ = frozenset({"graph", "assignment", "priority", "queue", "parallelism", "rate", "objective"})

@@ -24,7 +24,7 @@ from streamplace.io.graphs import (
     write_graph,
     write_lines,
 )
-from streamplace.io.lines import LINES
+from streamplace.io.suffixes import LINES
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import checked_kind

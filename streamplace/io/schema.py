@@ -7,17 +7,17 @@ from typing_extensions import TypedDict
 
 from streamplace.errors import SettingError
 from streamplace.io.fields import STRICT, Amount, Finite, ListOf, Quantity, TableOf, doc
-from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.cluster import MAX_DEVICES
 from streamplace.model.columns import FieldRule, rules_of
-from streamplace.model.devices import MOST_CORES
+from streamplace.model.devices import MAX_CORES
 from streamplace.model.message_text import quoted, suggestion
-from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS, Operators
+from streamplace.model.operators import MAX_KEY_GROUPS, MAX_SUBTASKS, Operators
 from streamplace.model.placement import Discipline
 from streamplace.model.streams import Streams
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 
 Speed = Annotated[Quantity, doc("speed of a core: a number in MIPS, or '2500 MIPS'")]
-Cores = Annotated[int, Field(ge=1, le=MOST_CORES, description="number of cores, 1 by default")]
+Cores = Annotated[int, Field(ge=1, le=MAX_CORES, description="number of cores, 1 by default")]
 Tags = Annotated[ListOf[str], doc("what it offers to operators that require it, such as a GPU")]
 Reserved = Annotated[
     Quantity, doc("MIPS of all its cores together that other processes take, such as Java")
@@ -37,7 +37,7 @@ class DeviceToml(TypedDict, total=False):
     name: Required[
         Annotated[str, doc("its own, or the beginning of the names of several equal ones")]
     ]
-    count: Annotated[int, Field(ge=1, le=MOST_DEVICES, description="number of equal devices")]
+    count: Annotated[int, Field(ge=1, le=MAX_DEVICES, description="number of equal devices")]
     mips: Speed
     cores: Cores
     reserved: Reserved
@@ -97,7 +97,7 @@ class OfferToml(TypedDict, total=False):
         float,
         Field(
             gt=0,
-            le=MOST_CORES,
+            le=MAX_CORES,
             description="cores of the default speed, such as 0.25, in place of mips and cores",
         ),
     ]
@@ -110,14 +110,14 @@ class OfferToml(TypedDict, total=False):
     tags: Tags
     reserved: Reserved
     at_least: Annotated[
-        int, Field(ge=0, le=MOST_DEVICES, description="machines that every plan has, 0 or more")
+        int, Field(ge=0, le=MAX_DEVICES, description="machines that every plan has, 0 or more")
     ]
-    at_most: Annotated[int, Field(ge=1, le=MOST_DEVICES, description="maximum number of machines")]
+    at_most: Annotated[int, Field(ge=1, le=MAX_DEVICES, description="maximum number of machines")]
     owned: Annotated[
         int,
         Field(
             ge=1,
-            le=MOST_DEVICES,
+            le=MAX_DEVICES,
             description="machines that you have, and of which there are no more; they cost nothing "
             "without price, and a single one is called name",
         ),
@@ -201,16 +201,16 @@ class OperatorJson(TypedDict, total=False):
         float,
         Field(
             ge=1,
-            le=LARGEST,
+            le=MAX_VALUE,
             description="cores that one subtask uses at most; 1, the default, for a single thread",
         ),
     ]
-    parallelism: Annotated[int, Field(ge=1, le=MOST_SUBTASKS, description="number of subtasks")]
+    parallelism: Annotated[int, Field(ge=1, le=MAX_SUBTASKS, description="number of subtasks")]
     max_parallelism: Annotated[
         int,
         Field(
             ge=0,
-            le=MOST_KEY_GROUPS,
+            le=MAX_KEY_GROUPS,
             description="number of key groups, or splits of a source, that are divided among the "
             "subtasks; 0, the default, for tuples that can be divided at will",
         ),
@@ -334,11 +334,11 @@ class PlacementJson(TypedDict, total=False):
     colocate: Annotated[ListOf[ListOf[str]], doc("must share a device")]
     exlocate: Annotated[ListOf[ListOf[str]], doc("must not share one")]
     parallelism: Annotated[
-        dict[str, Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]],
+        dict[str, Annotated[int, Field(ge=1, le=MAX_SUBTASKS)]],
         doc("number of subtasks of operators that have several"),
     ]
     max_parallelism: Annotated[
-        dict[str, Annotated[int, Field(ge=1, le=MOST_KEY_GROUPS)]],
+        dict[str, Annotated[int, Field(ge=1, le=MAX_KEY_GROUPS)]],
         doc("key groups by which tuples are dealt to the subtasks of operators"),
     ]
     assignment: Required[Annotated[TableOf[str], doc("operator name → device name")]]

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="Config")
 
-MOST_DEVICES = 128
+MAX_DEVICES = 128
 """Most devices of a model that has a limit: memories hold their numbers in signed bytes."""
-MOST_FRESH_DEVICES = 64
+MAX_OPERATORS = 4096
+"""Most operators of a graph: it is a few tensors of operators by operators, of 64 MB each."""
+MAX_FRESH_DEVICES = 64
 """Most devices of problems that a training makes anew."""
 Order = Literal[
     "topological", "bfs", "dfs-preorder", "dfs-postorder", "reversed-topological", "lexicographic"
@@ -144,5 +146,5 @@ def check_devices(problem: "Problem", most: int) -> None:
     train = f"train it with 'devices = {n}' under [model] in a --config file, or "
     raise SettingError(
         f"the cluster has {n} devices, but the model supports at most {most}; "
-        f"{train if n <= MOST_DEVICES else ''}use the placer pilot, which supports any number"
+        f"{train if n <= MAX_DEVICES else ''}use the placer pilot, which supports any number"
     )

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.families.draws import generator
 from streamplace.learn.config import Config
 from streamplace.learn.device import device_of
 from streamplace.learn.learner import ALL, Selection, StepReport
@@ -18,6 +17,7 @@ from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import Reward, reward_of
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import generator
 
 C = TypeVar("C", bound=Config)
 T = TypeVar("T")

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from streamplace.cores import available_cores
-from streamplace.families.draws import generator
 from streamplace.learn.device import device_of
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.model.arrays import Floats, Longs
+from streamplace.model.random_numbers import generator
 
 
 @dataclass(frozen=True, slots=True, eq=False)

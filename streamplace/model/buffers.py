@@ -30,7 +30,7 @@ from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints
 from streamplace.model.message_text import quoted
 from streamplace.model.operators import Operators
 from streamplace.model.streams import CHAINED, RESCALE, Streams
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 
 if TYPE_CHECKING:
     from streamsim.flow import Flow
@@ -149,8 +149,8 @@ def check_messages(attributes: Mapping[str, object]) -> None:
 
 def _amount(attributes: Mapping[str, object], name: str) -> float:
     value = attributes.get(name, 0.0)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_VALUE:
         return float(value)
     raise GraphError(
-        f"attribute {quoted(name)} is {quoted(value)}; it must be a number from 0 to {LARGEST:g}"
+        f"attribute {quoted(name)} is {quoted(value)}; it must be a number from 0 to {MAX_VALUE:g}"
     )

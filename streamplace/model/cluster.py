@@ -13,11 +13,11 @@ from streamplace.errors import ClusterError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import checked_rows, frozen, reduced
 from streamplace.model.defaults import BPS, DEVICES, MIPS
-from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
+from streamplace.model.devices import MIN_MIPS, NUMERIC_COLUMNS, Device, Devices
 from streamplace.model.message_text import counted, listed, quoted, shown, suggestion
 from streamplace.model.mixins import Caching, Displayed, data_frame, same_fields
 from streamplace.model.units import (
-    LARGEST,
+    MAX_VALUE,
     Quantity,
     bandwidth_bps,
     check_bandwidth,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from streamsim.platform import Platform
 
-MOST_DEVICES = 4096
+MAX_DEVICES = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -53,7 +53,7 @@ class Cluster(Caching, Displayed):
     interchangeable
         Class of every device. Swapping two devices of one class changes nothing.
     defaults
-        What nobody stated of "devices", "mips" and "bandwidth", so that answers say so.
+        Which of "devices", "mips" and "bandwidth" were assumed, so that answers say so.
 
     Examples
     --------
@@ -87,13 +87,13 @@ class Cluster(Caching, Displayed):
         put("devices", devices)
         put("defaults", frozenset(defaults))
         check_size(len(devices))
-        put("bandwidth_bps", self._checked("bandwidth_bps", bandwidth_bps, SLOWEST, np.inf))
+        put("bandwidth_bps", self._checked("bandwidth_bps", bandwidth_bps, MIN_MIPS, np.inf))
         put("latency_s", self._checked("latency_s", latency_s, 0, 0))
         costs = {"overhead_s": overhead_s, "gap_s": gap_s, "joules_per_byte": joules_per_byte}
         costs["overhead_s_per_byte"] = overhead_s_per_byte
         for cost, value in costs.items():
-            if not 0 <= value <= LARGEST:
-                raise ClusterError(f"{cost} is {value}; it must be between 0 and {LARGEST:g}")
+            if not 0 <= value <= MAX_VALUE:
+                raise ClusterError(f"{cost} is {value}; it must be between 0 and {MAX_VALUE:g}")
             put(cost, float(value))
         classes = interchangeable(devices, (self.bandwidth_bps, self.latency_s))
         put("interchangeable", frozen(classes))
@@ -231,12 +231,12 @@ class Cluster(Caching, Displayed):
                 f"{column} must be a {size} × {size} matrix for {size} devices, not {matrix.shape}"
             )
         np.fill_diagonal(matrix, least)
-        good = (matrix >= least) & (matrix <= LARGEST)
+        good = (matrix >= least) & (matrix <= MAX_VALUE)
         if not good.all():
             a, b = np.argwhere(~good)[0]
             raise ClusterError(
                 f"link {shown(self.devices.name[a])}→{shown(self.devices.name[b])} has {column} "
-                f"{matrix[a, b]:g}; it must be between {least:g} and {LARGEST:g}"
+                f"{matrix[a, b]:g}; it must be between {least:g} and {MAX_VALUE:g}"
             )
         np.fill_diagonal(matrix, diagonal)
         return frozen(matrix)
@@ -244,8 +244,8 @@ class Cluster(Caching, Displayed):
 
 def check_size(n: int) -> None:
     """Raise ClusterError unless a cluster may have n devices (its matrices have n² cells)."""
-    if not isinstance(n, Integral) or not 1 <= n <= MOST_DEVICES:
-        raise ClusterError(f"the cluster has {quoted(n)} devices; it must have 1 to {MOST_DEVICES}")
+    if not isinstance(n, Integral) or not 1 <= n <= MAX_DEVICES:
+        raise ClusterError(f"the cluster has {quoted(n)} devices; it must have 1 to {MAX_DEVICES}")
 
 
 def _matrix(

@@ -17,7 +17,7 @@ from streamplace.errors import GraphError, SettingError, StreamplaceError, UnitE
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.mixins import call_of, same_fields
-from streamplace.model.units import LARGEST, Quantity
+from streamplace.model.units import MAX_VALUE, Quantity
 
 Refused = Callable[[str, str], StreamplaceError]
 """Builds the error for a value and the rule that it breaks."""
@@ -68,7 +68,7 @@ class FieldRule:
 
 @dataclass(frozen=True, slots=True)
 class NumberRule(FieldRule):
-    """Numbers in [least, LARGEST]; ``parse`` reads those of rows that are texts.
+    """Numbers in [least, MAX_VALUE]; ``parse`` reads those of rows that are texts.
 
     With a default of infinity, infinity stands for no limit. With one of None, which is NaN in
     columns, a number need not be stated. Below ``smallest`` only 0 is allowed, for ``zero``.
@@ -89,7 +89,7 @@ class NumberRule(FieldRule):
             value = float(number)
         except OverflowError:
             raise BrokenRule(quoted(number), self._rule(inf)) from None
-        fits = self.least <= value <= LARGEST and (value >= self.smallest or value == 0)
+        fits = self.least <= value <= MAX_VALUE and (value >= self.smallest or value == 0)
         if not fits and not value == self.default == inf:
             raise BrokenRule(f"{value:g}", self._rule(value))
         return number
@@ -103,7 +103,7 @@ class NumberRule(FieldRule):
         except (TypeError, ValueError, OverflowError):
             raise BrokenRule("", "must be numbers") from None
         _check_shape(column, size)
-        good = (column >= self.least) & (column <= LARGEST)
+        good = (column >= self.least) & (column <= MAX_VALUE)
         if self.default is None:
             good |= np.isnan(column)
         if self.default == inf:
@@ -123,7 +123,7 @@ class NumberRule(FieldRule):
     def _rule(self, number: float) -> str:
         if 0 < number < self.smallest:
             return f"it must be at least {self.smallest:g}, or 0 for {self.zero}"
-        return f"it must be ≥ {self.least:g} and at most {LARGEST:g}"
+        return f"it must be ≥ {self.least:g} and at most {MAX_VALUE:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def frozen(array: _Array) -> _Array:
 
 
 def reduced(item: Any) -> tuple[object, ...]:
-    """Return what copies of a dataclass are made from, whose arrays are read-only as well."""
+    """Return the class and fields of a dataclass for copies, whose arrays are read-only as well."""
     return _restored, (type(item), {f.name: getattr(item, f.name) for f in fields(item)})
 
 

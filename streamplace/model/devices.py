@@ -31,8 +31,8 @@ from streamplace.model.message_text import quoted
 from streamplace.model.units import Quantity, Stated, bandwidth_bps, check_bandwidth, size_bytes
 from streamplace.model.units import mips as speed
 
-MOST_CORES = 1_000_000
-SLOWEST = 1e-3
+MAX_CORES = 1_000_000
+MIN_MIPS = 1e-3
 SLACK = 1e-9
 """Share by which a device may be overfull, for rounding errors."""
 
@@ -42,12 +42,12 @@ class DeviceFields(Generic[Texts, Numbers, Counts, TagSets]):
     """The fields of a device, with their rules: values of `Device`, columns of `Devices`."""
 
     name: Texts
-    mips: Numbers = ruled(NumberRule(MIPS, least=SLOWEST, parse=speed))
-    cores: Counts = ruled(CountRule(1, MOST_CORES))
+    mips: Numbers = ruled(NumberRule(MIPS, least=MIN_MIPS, parse=speed))
+    cores: Counts = ruled(CountRule(1, MAX_CORES))
     tags: TagSets = ruled(TagsRule())
-    memory: Numbers = ruled(NumberRule(inf, least=SLOWEST, parse=size_bytes))
-    egress: Numbers = ruled(NumberRule(inf, least=SLOWEST, parse=bandwidth_bps))
-    ingress: Numbers = ruled(NumberRule(inf, least=SLOWEST, parse=bandwidth_bps))
+    memory: Numbers = ruled(NumberRule(inf, least=MIN_MIPS, parse=size_bytes))
+    egress: Numbers = ruled(NumberRule(inf, least=MIN_MIPS, parse=bandwidth_bps))
+    ingress: Numbers = ruled(NumberRule(inf, least=MIN_MIPS, parse=bandwidth_bps))
     watts: Numbers = ruled(NumberRule())
     reserved: Numbers = ruled(NumberRule(parse=speed))
     price: Numbers = ruled(NumberRule())

@@ -15,17 +15,17 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.key_groups import joined_subtasks, received_shares, subtask_parts
 from streamplace.model.message_text import counted, quoted, shown
-from streamplace.model.mixins import WIDEST
+from streamplace.model.mixins import MAX_WIDTH
 from streamplace.model.operators import Operators
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Moving, Problem
 from streamplace.model.streams import FORWARD, HASHED, REBALANCED, RESCALED, Streams
 
 PAIRWISE = (FORWARD, RESCALED)
-MOST_EXPANDED = 10_000_000
-MOST_STREAMS = 50_000_000
-MOST_PAIRS = 1_000_000
-LEAST_SHARE = 1e-9
+MAX_EXPANDED = 10_000_000
+MAX_STREAMS = 50_000_000
+MAX_PAIRS = 1_000_000
+MIN_SHARE = 1e-9
 """Share of a subtask that gets no tuples."""
 SUM_ERROR = 1e-6
 """Maximum error of the sum of shares."""
@@ -77,7 +77,7 @@ class Expansion:
 
     def __repr__(self) -> str:
         parts = counted(self.graph.n_operators, "subtask")
-        return shown(f"<Expansion of {self.original.title}; {parts}>", WIDEST)
+        return shown(f"<Expansion of {self.original.title}; {parts}>", MAX_WIDTH)
 
     def fold(self, placement: Placement) -> Longs:
         """Count the subtasks of each operator on each device, [N, D]."""
@@ -146,10 +146,10 @@ class Expansion:
     def _pairs(self, group: Iterable[str]) -> Iterator[frozenset[str]]:
         subtasks = [self.subtasks(name) for name in sorted(group)]
         total = sum(len(a) * len(b) for a, b in itertools.combinations(subtasks, 2))
-        if total > MOST_PAIRS:
+        if total > MAX_PAIRS:
             raise ProblemError(
                 f"exlocate of {quoted(min(group))} and others makes {total} pairs of subtasks; "
-                f"lower their parallelism (at most {MOST_PAIRS} pairs)"
+                f"lower their parallelism (at most {MAX_PAIRS} pairs)"
             )
         for a, b in itertools.combinations(subtasks, 2):
             yield from map(frozenset, itertools.product(a, b))
@@ -195,10 +195,10 @@ def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     pairwise = np.isin(distribution, PAIRWISE)
     copies = np.where(pairwise, np.maximum(sender, receiver), sender * receiver)
     size, n_streams = int(p.sum()), float(copies.sum(dtype=np.float64))
-    if size > MOST_EXPANDED or n_streams > MOST_STREAMS:
+    if size > MAX_EXPANDED or n_streams > MAX_STREAMS:
         raise GraphError(
             f"graph {quoted(graph.name)} expands to {size} subtasks and {n_streams:.0f} streams; "
-            f"lower its parallelism (at most {MOST_EXPANDED} and {MOST_STREAMS})"
+            f"lower its parallelism (at most {MAX_EXPANDED} and {MAX_STREAMS})"
         )
     operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
     parts = _parts(graph, shares)
@@ -255,7 +255,7 @@ def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
                 f"shares of operator {quoted(name)}: give one for each of its {number} subtasks, "
                 "which add up to 1"
             )
-        parts[end[row] - number : end[row]] = 1 / np.maximum(chosen, LEAST_SHARE)
+        parts[end[row] - number : end[row]] = 1 / np.maximum(chosen, MIN_SHARE)
     return parts
 
 

@@ -17,7 +17,7 @@ from streamplace.model.message_text import counted, quoted, shown
 from streamplace.model.mixins import Caching, Pictured, data_frame, same_fields
 from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.streams import RESCALE, Stream, Streams
-from streamplace.model.units import LARGEST, Quantity, digits, format_rate, total_rate
+from streamplace.model.units import MAX_VALUE, Quantity, digits, format_rate, total_rate
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NETWORKX = "streamplace.io.networkx"
 """Module that converts graphs. It imports this one, so it is loaded by name."""
 R = TypeVar("R")
-LARGEST_RATE, LARGEST_WHOLE, LONGEST_CYCLE = 1e18, 2**63 - 1, 10
+MAX_INPUT_RATE, MAX_WHOLE, MAX_CYCLE = 1e18, 2**63 - 1, 10
 Attribute = str | int | float | bool
 
 CPU_OF = "cpu of "
@@ -35,7 +35,7 @@ CPU_OF = "cpu of "
 CPU_ORIGIN = "cpu per operator"
 """Attribute that tells where the CPU of all operators comes from, and how far off it may be."""
 CPU_ERROR = "cpu error"
-"""Attribute with the relative error of the CPU of an operator that is to be expected."""
+"""Attribute with the expected relative error of the CPU of an operator."""
 KEEPS_PARALLELISM = "keeps parallelism of "
 """Prefix of the attributes that tell why plans keep the parallelism of an operator."""
 CONSISTENCY = "consistency"
@@ -230,11 +230,11 @@ class StreamGraph(Caching, Pictured):
         """
         total = total_rate(rate) if isinstance(rate, str) else rate
         # the rates of several sources may add up to a little more
-        if not isinstance(total, Real) or not 0 < total <= LARGEST * (1 + 1e-9):
+        if not isinstance(total, Real) or not 0 < total <= MAX_VALUE * (1 + 1e-9):
             raise GraphError(
-                f"the rate is {quoted(rate)}; it must be above 0 and at most {LARGEST:g}"
+                f"the rate is {quoted(rate)}; it must be above 0 and at most {MAX_VALUE:g}"
             )
-        scaled = np.minimum(self.operators.rate * (total / self.source_rate), LARGEST)
+        scaled = np.minimum(self.operators.rate * (total / self.source_rate), MAX_VALUE)
         return self.with_operators(replace(self.operators, rate=scaled))
 
     def with_operators(self, operators: Operators) -> "StreamGraph":
@@ -313,12 +313,12 @@ class StreamGraph(Caching, Pictured):
         from streamsim.flow import unequal_inputs
 
         operators, streams, flow = self.operators, self.streams, self.flow
-        fine = flow.input_rate <= LARGEST_RATE
+        fine = flow.input_rate <= MAX_INPUT_RATE
         if not fine.all():
             v = int(flow.order[np.argmin(fine[flow.order])])
             raise GraphError(
                 f"operator {quoted(operators.name[v])} would receive {flow.input_rate[v]:g} "
-                f"tuples/s; lower the selectivities before it (at most {LARGEST_RATE:g})"
+                f"tuples/s; lower the selectivities before it (at most {MAX_INPUT_RATE:g})"
             )
         if unequal := unequal_inputs(flow):
             e, f, more, less = unequal
@@ -332,8 +332,8 @@ class StreamGraph(Caching, Pictured):
 
     def _cyclic(self, order: Ints) -> GraphError:
         cycle = [shown(self.operators.name[v]) for v in self.streams.cycle(order)]
-        if len(cycle) > LONGEST_CYCLE:
-            cycle[LONGEST_CYCLE // 2 : -LONGEST_CYCLE // 2] = ["…"]
+        if len(cycle) > MAX_CYCLE:
+            cycle[MAX_CYCLE // 2 : -MAX_CYCLE // 2] = ["…"]
         return GraphError(
             f"graph {quoted(self.name)} has the cycle {' → '.join(cycle)}; a stream graph must "
             "not have cycles, remove one of these streams"
@@ -374,7 +374,7 @@ def _checked_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Attrib
         value = raw.item() if isinstance(raw, np.generic) else raw
         fine = is_text(name) and (
             is_text(value)
-            or (isinstance(value, int) and abs(value) <= LARGEST_WHOLE)
+            or (isinstance(value, int) and abs(value) <= MAX_WHOLE)
             or (isinstance(value, float) and np.isfinite(value))
         )
         if not fine:

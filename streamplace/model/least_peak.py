@@ -10,7 +10,7 @@ from streamplace.model.coarsening import Level, finest_level
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
-MOST_STEPS, CONVERGED = 60, 1e-12
+MAX_STEPS, CONVERGED = 60, 1e-12
 """Most steps of the bound, and the relative gain at which it has converged."""
 ENDLESS_TIMES = 1e100
 """Factor above which constant loads alone are too much; it stays a number in sums of loads."""
@@ -51,7 +51,7 @@ def least_times(problem: "Problem") -> float:
     bounds this factor if it is at least ``times``; then ``times`` is raised to it.
     """
     times = 1.0
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         least = least_peak(problem, finest_level(problem, times))
         if least <= times * (1 + CONVERGED) or times >= ENDLESS_TIMES:
             break

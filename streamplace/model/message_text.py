@@ -3,7 +3,7 @@
 import reprlib
 from collections.abc import Iterable, Iterator
 
-LONGEST = 80
+MAX_LENGTH = 80
 MAX_NAMES = 3
 """Most names that a note lists."""
 
@@ -22,10 +22,10 @@ def quoted(value: object) -> str:
         text = _SHORT.repr(value)
     except ValueError:  # Python refuses to write out integers of thousands of digits
         text = "a number of thousands of digits"
-    return shown(text, 2 * LONGEST)
+    return shown(text, 2 * MAX_LENGTH)
 
 
-def shown(text: str, longest: int = LONGEST) -> str:
+def shown(text: str, longest: int = MAX_LENGTH) -> str:
     r"""Text without quotes, shortened if it is long, with unprintable characters escaped.
 
     >>> shown("join"), shown("two\nlines")

@@ -17,7 +17,7 @@ NOUNS = "streamplace.display.sheets"
 TEXT, HTML = "streamplace.display.console", "streamplace.display.html"
 PICTURES = "streamplace.drawing.graphs"
 """Modules that show and draw objects. They import this one, so they are loaded by name."""
-WIDEST = 120
+MAX_WIDTH = 120
 """Most characters of a ``repr``."""
 
 
@@ -71,7 +71,7 @@ class Pictured(Displayed):
 
 
 def call_of(row: Any) -> str:
-    """The call that makes a dataclass, on one line and without what has its default.
+    """The call that makes a dataclass, on one line and without fields that have their default.
 
     >>> from streamplace.model import Device
     >>> Device("d0", cores=4)
@@ -83,12 +83,12 @@ def call_of(row: Any) -> str:
         for field, value in shown_fields
         if value != field.default and value not in ((), {})
     ]
-    return shown(f"{type(row).__name__}({', '.join(texts)})", WIDEST)
+    return shown(f"{type(row).__name__}({', '.join(texts)})", MAX_WIDTH)
 
 
 def verdict_of(item: Any) -> str:
     """Class and verdict of an explanation, on one line."""
-    return shown(f"<{type(item).__name__}: {item.verdict}>", WIDEST)
+    return shown(f"<{type(item).__name__}: {item.verdict}>", MAX_WIDTH)
 
 
 def same_fields(a: object, b: object) -> bool:

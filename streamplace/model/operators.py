@@ -31,10 +31,10 @@ from streamplace.model.message_text import quoted
 from streamplace.model.mixins import call_of
 from streamplace.model.units import seconds, size_bytes, tuple_rate
 
-MOST_SUBTASKS = 1_000_000
-MOST_KEY_GROUPS = 32_768
-SHORTEST_WINDOW = 1e-6
-LEAST_RATE, LEAST_MAX_RATE = 1e-15, 1e-6
+MAX_SUBTASKS = 1_000_000
+MAX_KEY_GROUPS = 32_768
+MIN_WINDOW = 1e-6
+MIN_RATE, MIN_MAX_RATE = 1e-15, 1e-6
 """Smallest rates but 0, in tuples/s, by which others are divided."""
 EACH, ALL = "each", "all"
 
@@ -69,7 +69,7 @@ class Window:
                 raise GraphError(f"window has {name} {quoted(value)}; it must be a number")
         for name in ("size", "advance", "base", "factor"):
             value = getattr(self, name)
-            least = 0 if name in ("base", "factor") else SHORTEST_WINDOW
+            least = 0 if name in ("base", "factor") else MIN_WINDOW
             if not least <= value <= 1e9:
                 raise GraphError(f"window has {name} {value}; it must be {least:g} to 1e9")
         slots = self.size / self.advance
@@ -117,19 +117,17 @@ class OperatorFields(Generic[Texts, Numbers, Counts, TagSets, Windows]):
     name: Texts
     ipt: Numbers = ruled(NumberRule())
     payload: Numbers = ruled(NumberRule(parse=size_bytes))
-    rate: Numbers = ruled(NumberRule(parse=tuple_rate, smallest=LEAST_RATE, zero="no source"))
-    parallelism: Counts = ruled(CountRule(1, MOST_SUBTASKS))
+    rate: Numbers = ruled(NumberRule(parse=tuple_rate, smallest=MIN_RATE, zero="no source"))
+    parallelism: Counts = ruled(CountRule(1, MAX_SUBTASKS))
     kind: Texts = ruled(TextRule())
     requires: TagSets = ruled(TagsRule())
     memory: Numbers = ruled(NumberRule(parse=size_bytes))
     window: Windows = ruled(WindowRule())
     about: Texts = ruled(TextRule())
-    max_parallelism: Counts = ruled(CountRule(0, MOST_KEY_GROUPS))
+    max_parallelism: Counts = ruled(CountRule(0, MAX_KEY_GROUPS))
     slot_sharing_group: Texts = ruled(TextRule())
     constant: Numbers = ruled(NumberRule())
-    max_rate: Numbers = ruled(
-        NumberRule(parse=tuple_rate, smallest=LEAST_MAX_RATE, zero="no limit")
-    )
+    max_rate: Numbers = ruled(NumberRule(parse=tuple_rate, smallest=MIN_MAX_RATE, zero="no limit"))
     cores: Numbers = ruled(NumberRule(default=1.0, least=1.0))
 
 

@@ -13,7 +13,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import BrokenRule, CountRule, NumberRule, reduced
 from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.mixins import Displayed, data_frame, same_fields
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Discipline = Literal["priority", "order"]
 """Meaning of priorities: which ready operator is first, or a fixed order of each device."""
 DISCIPLINES: Final = get_args(Discipline)
-RANKS = NumberRule(least=-LARGEST)
+RANKS = NumberRule(least=-MAX_VALUE)
 """Rule of priorities."""
 
 

@@ -42,7 +42,7 @@ class PlacementRules:
         [U] bytes that every unit uses, [D] bytes of every device; None if all units fit on any
         device together.
     doubt
-        What is wrong if `found` is None and a placement is needed.
+        The fault to report if `found` is None and a placement is needed.
     first_operator
         [U] first operator of every unit.
     """

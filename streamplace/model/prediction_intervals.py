@@ -26,7 +26,7 @@ USUAL_CONFIDENCE = 0.9
 STEADY_SPREAD = 0.03
 """Spread of the profile of a steady job: runs of one placement differ by it."""
 PROFILED_ERROR = 0.1
-"""Size of the errors of predictions that come from anything else than the spread of a profile."""
+"""Size of errors of predictions that do not come from the spread of a profile."""
 Scores = Mapping[str, Sequence[float]]
 """Job → log(measured / predicted) of each of its runs, at least one."""
 
@@ -137,7 +137,7 @@ class PredictionErrors:
     low: float  # ends of the two-sided interval of measured / predicted
     high: float
     least: float  # one-sided lower bound of it, which is closer to 1 than ``low``
-    origin: str  # what they rest on in words, such as "errors of 80 runs of 8 jobs"
+    origin: str  # their origin in words, such as "errors of 80 runs of 8 jobs"
     # Factor by which ``least`` is lower than for a steady job, because of the profile's spread.
     of_spread: float = 1.0
 
@@ -197,7 +197,7 @@ class PredictionErrors:
 
     @property
     def words(self) -> str:
-        """Confidence of the factors, and what it rests on.
+        """Confidence of the factors, and its origin.
 
         >>> PredictionErrors.of({"a": [0.1], "b": [0.2]}, 0.9, "errors of 2 runs of 2 jobs").words
         'a confidence of 67 % (errors of 2 runs of 2 jobs support no more; 90 % needs 9 jobs)'

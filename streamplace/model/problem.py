@@ -17,7 +17,7 @@ from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.mixins import Caching, Pictured, same_fields
 from streamplace.model.placement import Placement
 from streamplace.model.streams import CHAINED
-from streamplace.model.units import LARGEST, Quantity, format_bytes
+from streamplace.model.units import MAX_VALUE, Quantity, format_bytes
 
 if TYPE_CHECKING:
     from streamsim import Instance
@@ -72,12 +72,12 @@ def _checked(name: str, values: ArrayLike) -> Floats:
         array = np.array(values, np.float64) + 0.0  # -0.0 becomes 0.0
     except (TypeError, ValueError, OverflowError):
         raise ProblemError(f"moving: {name} must be numbers, a row for every operator") from None
-    good = (array >= 0) & (array <= LARGEST)
+    good = (array >= 0) & (array <= MAX_VALUE)
     if not good.all():
         cell = tuple(np.argwhere(~good)[0].tolist())
         where = "".join(f"[{i}]" for i in cell)
         raise ProblemError(
-            f"moving: {name}{where} is {array[cell]:g}; it must be between 0 and {LARGEST:g}"
+            f"moving: {name}{where} is {array[cell]:g}; it must be between 0 and {MAX_VALUE:g}"
         )
     return frozen(array)
 
@@ -325,13 +325,13 @@ class Problem(Caching, Pictured):
             raise ProblemError(
                 f"the cost matrix is {matrix.shape}; it must be operators × devices, {shape}"
             )
-        good = (matrix >= 0) & (matrix <= LARGEST)
+        good = (matrix >= 0) & (matrix <= MAX_VALUE)
         if not good.all():
             v, d = np.argwhere(~good)[0]
             operator, device = self.graph.operators.name[v], self.cluster.devices.name[d]
             raise ProblemError(
                 f"operator {quoted(operator)} costs {matrix[v, d]:g} s per tuple on device "
-                f"{quoted(device)}; it must be between 0 and {LARGEST:g}"
+                f"{quoted(device)}; it must be between 0 and {MAX_VALUE:g}"
             )
         return frozen(matrix)
 

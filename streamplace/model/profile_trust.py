@@ -23,8 +23,8 @@ DOUBTFUL, WRONG = 0.15, 0.3
 """Errors above which a profile is doubtful, and above which it must not decide anything."""
 
 
-BEYOND = 2.0
-"""Multiple of what was measured from which a prediction is called an extrapolation.
+MAX_RATE_RATIO = 2.0
+"""Multiple of the measured rate from which a prediction is called an extrapolation.
 
 Measured: intervals of recorded runs hold as often as they say up to it (docs/results/evidence.md).
 """
@@ -32,7 +32,7 @@ Measured: intervals of recorded runs hold as often as they say up to it (docs/re
 
 def extrapolation(graph: StreamGraph, rate: float) -> str | None:
     """Sentence on a rate far beyond that of a measured graph; None for any other."""
-    if CPU_ORIGIN not in graph.attributes or not rate > BEYOND * graph.source_rate:
+    if CPU_ORIGIN not in graph.attributes or not rate > MAX_RATE_RATIO * graph.source_rate:
         return None
     return (
         f"{digits(rate)} tuples/s are {rate / graph.source_rate:.1f} times what was measured, so "
@@ -55,7 +55,7 @@ class Trust(NamedTuple):
     def is_wrong(self) -> bool:
         """Whether the profile must not be used.
 
-        The model may be off by what changes while a job warms up, because its CPU and its rate are
+        The model may be off by the change while a job warms up, because its CPU and its rate are
         not counted at exactly the same time; intervals allow for that.
         """
         spread = 1 + self.drift
@@ -106,7 +106,7 @@ def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:
         return None
     if trust.is_wrong and not trusts:
         raise ProblemError(
-            f"{trust}, so nothing that it predicts means much; profile the job again while it is "
+            f"{trust}, so its predictions mean little; profile the job again while it is "
             "warm, or use the profile nevertheless with trust-profile"
         )
     return str(trust)

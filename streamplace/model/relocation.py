@@ -15,7 +15,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.mixins import call_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Moving, Problem
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 
 GONE = -1
 
@@ -56,8 +56,10 @@ class Relocation:
     def __post_init__(self) -> None:
         if not self.passes > 0:
             raise SettingError(f"passes is {self.passes}; it must be above 0")
-        if self.startup is not None and not 0 <= self.startup <= LARGEST:
-            raise SettingError(f"startup is {self.startup} s; it must be between 0 and {LARGEST:g}")
+        if self.startup is not None and not 0 <= self.startup <= MAX_VALUE:
+            raise SettingError(
+                f"startup is {self.startup} s; it must be between 0 and {MAX_VALUE:g}"
+            )
 
     def seconds(self, problem: Problem) -> Floats:
         """Seconds to move every operator to every device [N, D]; 0 for its current device."""

@@ -77,7 +77,7 @@ def slowdowns(instance: Instance, place: Ints, held: Floats, free: Bools) -> Flo
 def least_slowdowns(problem: Problem, flow: Floats, held: Floats) -> Floats:
     """Factor by which each unit [U] slows down a flow on the best device that it may use, alone.
 
-    The flow [N] of the full input of operators is what may slow down, ``held`` [N] what may not.
+    The flow [N] of the full input of operators may slow down; ``held`` [N] may not.
     Infinite for a unit that no device carries; 0 for a unit without flow.
     """
     instance, unit, rules = problem.instance, problem.unit, problem.rules

@@ -13,7 +13,7 @@ _SECOND_SUBTASK = re.compile(r"(.+?)(#+)1")
 
 
 def operators_by_subtask(names: Iterable[str]) -> dict[str, str]:
-    """Operator of each of these names: of subtasks that of `expand`, of operators they themselves.
+    """Operator of each name: the one that `expand` made the subtask of, or the operator itself.
 
     A name with a number is that of a subtask if the number 1 and all smaller ones exist, too.
 

@@ -19,15 +19,15 @@ from streamplace.model.message_text import quoted
 
 Quantity = float | str
 
-LARGEST = 1e15
+MAX_VALUE = 1e15
 """Largest quantity; a product of two is still an ordinary float."""
-LARGEST_PLAIN_MIPS = 1e9
+MAX_PLAIN_MIPS = 1e9
 """From this speed of a core on, a number is taken for hertz."""
-LEAST_PLAIN_BPS = 1e5
+MIN_PLAIN_BPS = 1e5
 """Below this bandwidth, a number is taken for Mbps."""
 SLOW_MIPS = 100.0
 """Devices below this speed are in the units of a paper, as bandwidths beside them may be."""
-UNLIMITED_BPS = LARGEST
+UNLIMITED_BPS = MAX_VALUE
 """Bandwidth of a link without a limit, as a matrix of bandwidths has no infinite cells."""
 
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*", re.ASCII)
@@ -91,7 +91,7 @@ def check_bandwidth(what: str, number: float, mips: float) -> None:
 
 def is_unusual_bandwidth(bps: float, mips: float) -> bool:
     """Whether a bandwidth is too low beside this speed to be meant in bit/s."""
-    return 0 < bps < LEAST_PLAIN_BPS and mips >= SLOW_MIPS
+    return 0 < bps < MIN_PLAIN_BPS and mips >= SLOW_MIPS
 
 
 def mips(text: Quantity) -> float:
@@ -101,7 +101,7 @@ def mips(text: Quantity) -> float:
     2500.0
     """
     speed = _parse(text, _SPEEDS, "speed", "'2500 MIPS'")
-    if speed >= LARGEST_PLAIN_MIPS and not isinstance(speed, Stated):
+    if speed >= MAX_PLAIN_MIPS and not isinstance(speed, Stated):
         raise UnitError(
             f"speed {speed:g} is {speed:g} million instructions per second, as it has no unit; "
             f"write '{speed / 1e6:g} MIPS' or '{speed:g} MIPS'"
@@ -134,10 +134,10 @@ def total_rate(text: Quantity) -> float:
     10000.0
     """
     rate = _number(text, _RATES | _COUNTS, "rate", "'10 k/s' or 10000")
-    if 0 < rate <= LARGEST:
+    if 0 < rate <= MAX_VALUE:
         return rate
     raise UnitError(
-        f"rate {quoted(text)} must be above 0 and at most {LARGEST:g}, such as '10 k/s' or 10000"
+        f"rate {quoted(text)} must be above 0 and at most {MAX_VALUE:g}, such as '10 k/s' or 10000"
     )
 
 
@@ -188,7 +188,7 @@ def floor_digits(value: Fraction | float, significant: int = 6) -> str:
 
 
 def exact_digits(value: float) -> str:
-    """Number of at most six digits if these are all that it has, else of all.
+    """Number with six digits if they are exact, else with full precision.
 
     >>> exact_digits(10_000.0), exact_digits(10_000.25)
     ('10000', '10000.25')
@@ -217,9 +217,9 @@ def format_rate(rate: float) -> str:
 
 def _parse(text: Quantity, units: dict[str, float], what: str, example: str) -> float:
     value = _number(text, units, what, example)
-    if not math.isfinite(value) or not 0 <= value <= LARGEST:
+    if not math.isfinite(value) or not 0 <= value <= MAX_VALUE:
         raise UnitError(
-            f"{what} {quoted(text)} must be between 0 and {LARGEST:g}, such as {example}"
+            f"{what} {quoted(text)} must be between 0 and {MAX_VALUE:g}, such as {example}"
         )
     return value
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import OptionError
-from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS
+from streamplace.learn.models.pilot.model import ROLLOUTS, SWEEPS
 from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

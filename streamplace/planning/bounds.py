@@ -60,25 +60,25 @@ from streamplace.planning.parallelism import least_parallelism
 
 STRENGTHS = ("resources", "items", "network", "contents")
 """Relaxations, from the cheapest to the strongest."""
-MOST_CUTS = 40
+MAX_CUTS = 40
 """Cuts that the network and the contents may each add."""
-MOST_PRICINGS = 60
+MAX_PRICINGS = 60
 """Master programs that are solved for one cut."""
 NODES = 64
 """Branch-and-bound nodes that pricing explores for each type of machine at first."""
-MOST_NODES = 8_000
+MAX_NODES = 8_000
 """Nodes explored in total after which the limit of each type is not raised further."""
 NO_GAP, NO_GAIN = 1e-7, 1e-6
 """Shares of operators, by separation and by the master program, that are 0 but for rounding."""
-LEAST_HIGH = 1e-6
+MIN_HIGH = 1e-6
 """Largest share of an operator on a machine below which it may meet any other in the relaxation."""
 WHOLE = 1e-6
 """Tolerance within which a number of key groups is whole."""
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""
-LITTLE = 1e-3
+MAX_OVERESTIMATE = 1e-3
 """Share of all tuples by which the relaxation may overestimate local streams."""
-NARROW = 1e-3
+MIN_WIDTH = 1e-3
 """Width below which boxes are not split."""
 PENALTY = 1000.0
 """Penalty for exceeding the resources by 100 %, as a multiple of all operators' worth."""
@@ -196,12 +196,12 @@ class Relaxation:
         )
         shuffled = (demand.joined == ALL_TO_ALL) & ~demand.uneven
         off = np.where(shuffled, demand.tuples * (local - a * b), 0.0)
-        if not self._network or off.sum() <= LITTLE * demand.tuples.sum():
+        if not self._network or off.sum() <= MAX_OVERESTIMATE * demand.tuples.sum():
             return -1
         e = int(np.argmax(off))
         width, chosen = max((box.high[x] - box.low[x], x) for x in (int(u[e]), int(v[e])))
         groups = int(self.whole_groups[chosen])
-        return chosen if width > (1.5 / groups if groups else NARROW) else -1
+        return chosen if width > (1.5 / groups if groups else MIN_WIDTH) else -1
 
     def _resource_rows(self, kind: int, streams: list[int]) -> list[Inequality]:
         demand, n, capacity = self.demand, self.demand.n_operators, self._capacity[kind]
@@ -245,7 +245,7 @@ class Relaxation:
         """Σ f(v) / high(v) ≤ 1 over operators of which a machine holds one."""
         rows = []
         for group in self.demand.apart:
-            here = {v: 1 / float(high[v]) for v in group if high[v] > LEAST_HIGH}
+            here = {v: 1 / float(high[v]) for v in group if high[v] > MIN_HIGH}
             rows += [Inequality(here, float(MARGIN))] if len(here) > 1 else []
         return rows
 
@@ -543,7 +543,7 @@ def proven_bound(
 
 
 CutOf = Callable[[tuple[int, ...]], ExactCut | None]
-"""Returns a cut that excludes numbers of machines; None where there is none."""
+"""Return a cut that excludes numbers of machines, or None."""
 
 
 def _whole_fleet(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
@@ -562,7 +562,7 @@ def _any_lost(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
 
 
 class _Proof:
-    """Cuts that machines satisfy which carry a demand, all together or without any one of them."""
+    """Cuts that hold for machines that carry a demand, all together or without any one of them."""
 
     def __init__(
         self,
@@ -614,7 +614,7 @@ class _Proof:
     def _excluding(self, cut_of: CutOf, cuts: Sequence[ExactCut]) -> list[ExactCut]:
         """Cuts beyond these, each of which excludes the cheapest numbers of machines so far."""
         further: list[ExactCut] = []
-        while len(further) < MOST_CUTS and not self._stop():
+        while len(further) < MAX_CUTS and not self._stop():
             counts = cheapest_counts([*cuts, *further], self._catalogue)
             cut = None if counts is None else self._of_fleet(cut_of, counts)
             if cut is None:
@@ -732,7 +732,7 @@ class Columns:
         nodes = NODES
         while not stop():
             cut = self._cut(counts, nodes, stop)
-            if cut is not None or nodes >= self._most_nodes or self._nodes > MOST_NODES:
+            if cut is not None or nodes >= self._most_nodes or self._nodes > MAX_NODES:
                 return cut
             columns = [(t, priced) for t, priced in self._columns if priced.exact]
             if len(columns) == len(self._columns):
@@ -741,7 +741,7 @@ class Columns:
         return None
 
     def _cut(self, counts: Sequence[int], nodes: int, stop: Callable[[], bool]) -> ExactCut | None:
-        for _ in range(MOST_PRICINGS):
+        for _ in range(MAX_PRICINGS):
             missing, worth, rent = solve_master(
                 [1.0] * self._relaxation.demand.n_operators,
                 [(t, priced.contents) for t, priced in self._columns],

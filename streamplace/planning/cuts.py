@@ -25,22 +25,22 @@ from streamplace.planning.parallelism import parallelism_on_fastest
 
 MARGIN = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""
-LARGEST_PIECES = 4
+MAX_PIECES = 4
 """Largest k of the dual feasible functions that are tried."""
 SCALE = 2**28
 """Worth of all operators together as an integer; the worth of each machine is rounded up."""
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 """Steps of the depth-first search, after which the bound of single cuts stands."""
-MOST_WORK = 10.0
+MAX_WORK = 10.0
 """Limit of the solver, in its deterministic seconds."""
 MANY_TYPES, LITTLE_WORK = 32, 0.2
 """Types of machines above which the solver may use less: it would seldom end, many times over."""
-MOST_COST = 2**52
+MAX_COST = 2**52
 """Largest cost that the solver receives; it refuses integers that add up to 2⁶³."""
 A = TypeVar("A", Fraction, int)
 Node = tuple[int, int, list[int], list[int]]
-"""Next type of machine, the money and the needs that are left for it and all after it, and what the
-loss of one of the machines so far takes of each need."""
+"""Next type of machine, the money and the needs that remain for it and later types, and the part of
+each need that is lost with one of the machines so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Cut(Generic[A]):
 
 
 ExactCut = Cut[Fraction]
-"""A cut as bounds are proven by it."""
+"""An exact rational cut, for proofs."""
 
 
 class ResourceNeed(NamedTuple):
@@ -119,7 +119,7 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
 
 
 def rule_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
-    """Cuts of the machines that operators need that may not run everywhere, or not together.
+    """Cuts for operators that may not run on every machine, or not together.
 
     Of operators of which no two share a machine, each needs one of its own.
     """
@@ -154,7 +154,7 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
             continue
         largest_capacity = Fraction(largest) * MARGIN
         items = list(_items(need, pieces_of, largest_capacity))
-        for pieces in range(1, LARGEST_PIECES + 1):
+        for pieces in range(1, MAX_PIECES + 1):
             worths = [(n, size, _dual_feasible(size, pieces)) for n, size in items]
             total = sum((n * worth for n, _, worth in worths), Fraction(0))
             best = max((worth / size for _, size, worth in worths), default=Fraction(0))
@@ -197,7 +197,7 @@ def cheapest_counts(
         Prices.of(catalogue).numbers,
         count_limits(catalogue),
         [cut.whole() for cut in cuts],
-        MOST_WORK if len(catalogue.offers) <= MANY_TYPES else LITTLE_WORK,
+        MAX_WORK if len(catalogue.offers) <= MANY_TYPES else LITTLE_WORK,
         above=above,
         below=below,
         tried=tried,
@@ -244,7 +244,7 @@ def solve_counts(
         model.add(sum(z * n for z, n in zip(cut.worth, x, strict=True)) - lost >= cut.demand)
     for n, u, (_, high) in zip(x, used, limits, strict=False):
         model.add(n <= high * u)
-    grain = 1 + sum(n * high for n, (_, high) in zip(prices, limits, strict=True)) // MOST_COST
+    grain = 1 + sum(n * high for n, (_, high) in zip(prices, limits, strict=True)) // MAX_COST
     cost = sum(n // grain * y for n, y in zip(prices, x, strict=True))
     model.add(cost >= above // grain)
     if below is not None:
@@ -345,7 +345,7 @@ def _is_refuted(
             waiting.pop()
             continue
         steps += 1
-        if steps > MOST_STEPS:
+        if steps > MAX_STEPS:
             return False
         if is_too_dear(*remainder[:3]):
             continue

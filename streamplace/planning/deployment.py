@@ -19,7 +19,7 @@ from streamsim import bottleneck, resource_loads, throughput, throughput_of
 
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Ints
-from streamplace.model.cluster import MOST_DEVICES, Cluster
+from streamplace.model.cluster import MAX_DEVICES, Cluster
 from streamplace.model.coarsening import finest_level
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import SLACK
@@ -28,8 +28,9 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.subtasks import with_parallelism
 from streamplace.objectives.throughput.loads import link_loads
+from streamplace.placers.anneal.starts import first_place
 from streamplace.placers.anneal.throughput import with_lower_peak
-from streamplace.placers.anneal.walk import first_place, placement_of
+from streamplace.placers.anneal.walk import placement_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import Demand
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-8
 """Share by which the simulator's closed form may miss a rate that counts as carried."""
-MOST_SWAPS = 40
+MAX_SWAPS = 40
 """Most swaps of devices for one plan."""
-MOST_MOVES = 20_000
+MAX_MOVES = 20_000
 """Moves of subtasks to try for one plan."""
 
 
@@ -245,7 +246,7 @@ def acceptor(problem: PlanProblem) -> Accept:
         linked = LinkedOffers(problem)
 
     def accept(packed: PackedMachines) -> PackedMachines | None:
-        if len(packed.kinds) > MOST_DEVICES:
+        if len(packed.kinds) > MAX_DEVICES:
             return None
         try:
             linked_machines = packed if linked is None else linked.accept(packed)
@@ -292,7 +293,7 @@ class LinkedDevices:
         machine, present = deployment.placement.index, deployment.on(self._cluster, devices)
         instance = Problem(deployment.expansion.graph, self._cluster, known=present).instance
         carried = throughput_of(instance, devices[machine])
-        for _ in range(MOST_SWAPS):
+        for _ in range(MAX_SWAPS):
             swaps = self._swaps(packed, devices)
             if carried >= 1 - TOLERANCE or not swaps:
                 break
@@ -353,7 +354,7 @@ def moved(
     placing = placing_of(problem, expansion, cluster, present, devices)
     level = finest_level(placing)
     start = first_place(placing, level, [present])
-    meter = Meter(Budget(None, MOST_MOVES), 1)
+    meter = Meter(Budget(None, MAX_MOVES), 1)
     place = with_lower_peak(level, start, problem.settings.seed, meter, 1.0)
     rows = expansion.fold(placement_of(placing, place))[:, devices].T
     other = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)

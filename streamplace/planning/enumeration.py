@@ -34,28 +34,28 @@ from streamplace.planning.packing import (
 from streamplace.planning.parallelism import parallelism_on_fastest
 from streamplace.planning.problem import PlanProblem
 
-MOST_OPERATORS, MOST_TYPES, MOST_MACHINES = 6, 3, 8
+MAX_OPERATORS, MAX_TYPES, MAX_MACHINES = 6, 3, 8
 """Size of a plan up to which all others are tried (judgement: about a second, see `WORK`)."""
-MOST_COUNTS = 20_000
+MAX_COUNTS = 20_000
 """Most numbers of machines to sort by cost."""
-MOST_VECTORS = 2_000
+MAX_VECTORS = 2_000
 """Most vectors of parallelisms for some numbers of machines."""
-FINEST = 64
+MAX_PARALLELISM = 64
 """Largest parallelism to try of an operator that may have any."""
-MOST_CONTENTS = 6_000
+MAX_CONTENTS = 6_000
 """Most contents of a machine, at given parallelisms."""
-MOST_PAIRS = 4_000_000
+MAX_PAIRS = 4_000_000
 """Most pairs of contents and remainders that are compared at once."""
 WORK = 200_000_000
 """Comparisons after which the enumeration ends, about a second."""
 EACH = 50_000
-"""Comparisons that take as long as making the arrays for one vector of parallelisms."""
+"""Comparisons that take as long as the arrays for one vector of parallelisms."""
 
 
 def is_small(problem: PlanProblem) -> bool:
     """Whether there are few enough operators and types of machines to try all plans."""
     types = len(problem.catalogue.offers)
-    return problem.demand.n_operators <= MOST_OPERATORS and types <= MOST_TYPES
+    return problem.demand.n_operators <= MAX_OPERATORS and types <= MAX_TYPES
 
 
 class Enumeration:
@@ -86,11 +86,11 @@ class Enumeration:
         offers, numbers = self._catalogue.offers, self._prices.numbers
         limits = count_limits(self._catalogue)
         highest = [
-            min(high, MOST_MACHINES if below is None else (below - 1) // n) if n else high
+            min(high, MAX_MACHINES if below is None else (below - 1) // n) if n else high
             for (_, high), n in zip(limits, numbers, strict=True)
         ]
         ranges = [range(low, h + 1) for (low, _), h in zip(limits, highest, strict=True)]
-        if prod(map(len, ranges)) > MOST_COUNTS:
+        if prod(map(len, ranges)) > MAX_COUNTS:
             return None, bound
         # Without a known plan, more machines of a type are not tried: they remain open.
         beyond = [
@@ -137,7 +137,7 @@ class Enumeration:
     def _try(self, counts: tuple[int, ...]) -> tuple[PackedMachines | None, bool]:
         """Plan on these numbers of machines, and whether it is proven that there is none."""
         vectors, every = self._vectors(counts)
-        if vectors and sum(counts) > MOST_MACHINES:
+        if vectors and sum(counts) > MAX_MACHINES:
             return None, False
         kinds = machine_kinds(self._catalogue, counts)
         for vector in vectors:
@@ -156,7 +156,7 @@ class Enumeration:
         return None, every
 
     def _vectors(self, counts: tuple[int, ...]) -> tuple[list[Ints], bool]:
-        """Parallelisms to try, fewest subtasks first, and whether these are all that may do."""
+        """Parallelisms to try, fewest subtasks first, and whether no others can carry the rate."""
         demand, slots = self._demand, self._catalogue.slots(counts)
         lowest = parallelism_on_fastest(demand, self._catalogue, counts)
         low, high = [], []
@@ -166,9 +166,9 @@ class Enumeration:
             kept = [int(demand.parallelism_limit[v]) for v in members if demand.keeps[v]]
             low.append(max([1, *lowest[members].tolist(), *kept]))
             high.append(limit if lowest[members].all() else 0)
-        top = float(FINEST)
+        top = float(MAX_PARALLELISM)
         while prod(max(0.0, min(h, top) - n + 1) for n, h in zip(low, high, strict=True)) > (
-            MOST_VECTORS
+            MAX_VECTORS
         ):
             top -= 1
         groups = slot_groups(demand, self._catalogue)
@@ -190,14 +190,14 @@ class Enumeration:
         """
         self._work -= EACH
         sizes = packing.parallelism + 1
-        if prod(sizes.tolist()) > MOST_CONTENTS:
+        if prod(sizes.tolist()) > MAX_CONTENTS:
             return None, False
         rows = np.indices(tuple(sizes.tolist())).reshape(len(sizes), -1).T.astype(np.int32).copy()
         fitting = {t: _fitting(packing, t, rows) for t in np.unique(kinds).tolist()}
         remaining = [np.array([len(rows) - 1])]
         for machine, kind in enumerate(kinds.tolist()):
             remainders, fits = remaining[-1], fitting[kind]
-            if len(remainders) * len(fits) > MOST_PAIRS:
+            if len(remainders) * len(fits) > MAX_PAIRS:
                 return None, False
             self._work -= len(remainders) * len(fits) * len(sizes)
             if machine == len(kinds) - 1:  # it takes all that remains
@@ -213,7 +213,7 @@ class Enumeration:
         return _back(rows, remaining, [fitting[kind] for kind in kinds.tolist()]), True
 
     def _least(self, packing: Packing) -> Packing:
-        """Arrays with what the busiest subtasks use at least, where the rules charge more.
+        """Arrays with the least use of the busiest subtasks, where the rules charge more.
 
         Constant loads and messages have equal parts, which may be less than those of the tuples.
         """
@@ -238,7 +238,7 @@ def _fitting(packing: Packing, kind: int, rows: Ints) -> Longs:
 
 
 def _may_fit(packing: Packing, kinds: Ints, rows: Ints) -> Longs:
-    """Numbers of the remainders that the machines that are left can hold together."""
+    """Numbers of the remainders that the remaining machines can hold together."""
     v = np.arange(rows.shape[1])
     slots = slots_of(packing.slot_group, rows)
     needs = {

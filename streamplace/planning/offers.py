@@ -16,7 +16,7 @@ from streamplace.errors import ClusterError, StreamplaceError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.parsing import parse_tables, parse_toml
 from streamplace.model.arrays import Floats
-from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.cluster import MAX_DEVICES
 from streamplace.model.columns import (
     CheckedRow,
     CountRule,
@@ -31,7 +31,7 @@ from streamplace.model.devices import Device, settle_units
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.model.paths import is_path
 from streamplace.model.units import (
-    LARGEST,
+    MAX_VALUE,
     UNLIMITED_BPS,
     Quantity,
     bandwidth_bps,
@@ -40,9 +40,9 @@ from streamplace.model.units import (
     seconds,
 )
 
-LEAST_PRICE = 1e-15
+MIN_PRICE = 1e-15
 """Smallest price of a machine that is not owned."""
-MOST_OFFERS = 500
+MAX_OFFERS = 500
 """Most types of machines; each cut and each step of the search for a plan reads all of them."""
 OF_DEVICE = dict(rules_of(Device))
 
@@ -88,10 +88,10 @@ class Offer(CheckedRow):
     ingress: Quantity = ruled(OF_DEVICE["ingress"])
     slots: float = math.inf
     tags: frozenset[str] = ruled(OF_DEVICE["tags"])
-    at_least: int = ruled(CountRule(0, MOST_DEVICES))
-    at_most: int = field(default=MOST_DEVICES, metadata={"rule": CountRule(1, MOST_DEVICES)})
+    at_least: int = ruled(CountRule(0, MAX_DEVICES))
+    at_most: int = field(default=MAX_DEVICES, metadata={"rule": CountRule(1, MAX_DEVICES)})
     reserved: Quantity = ruled(OF_DEVICE["reserved"])
-    owned: int = ruled(CountRule(0, MOST_DEVICES))
+    owned: int = ruled(CountRule(0, MAX_DEVICES))
 
     _error: ClassVar[type[StreamplaceError]] = ClusterError
     _called: ClassVar[str] = "an offer"
@@ -104,9 +104,9 @@ class Offer(CheckedRow):
             if isinstance(value, np.number | float) and float(value).is_integer():  # of a table
                 put(column, int(value))
         self._check()
-        if self.price < LEAST_PRICE and not (self.owned and self.price == 0):
+        if self.price < MIN_PRICE and not (self.owned and self.price == 0):
             raise ClusterError(
-                f"{self._owner} has price {self.price:g}; it must be at least {LEAST_PRICE:g}, or "
+                f"{self._owner} has price {self.price:g}; it must be at least {MIN_PRICE:g}, or "
                 "owned must say how many you have"
             )
         if self.owned:
@@ -117,7 +117,7 @@ class Offer(CheckedRow):
             check_whole(
                 self.slots,
                 1,
-                int(LARGEST),
+                int(MAX_VALUE),
                 lambda value, rule: ClusterError(f"{self._owner} has slots {value}; {rule}"),
             )
         if not float(self.reserved) < float(self.mips) * self.cores:
@@ -150,7 +150,7 @@ class Offer(CheckedRow):
     def of_device(cls, device: Device, price: float = 1.0) -> "Offer":
         """Return a type of owned machine that is like a device."""
         alike = {shared: getattr(device, shared) for shared in _SHARED}
-        return cls("machine", price, owned=MOST_DEVICES, **alike)
+        return cls("machine", price, owned=MAX_DEVICES, **alike)
 
 
 _SHARED = OF_DEVICE.keys() & dict(rules_of(Offer)).keys() - {"price"}
@@ -208,9 +208,9 @@ class Catalogue:
     def __post_init__(self) -> None:
         if not self.offers:
             raise ClusterError("there are no offers; add at least one")
-        if len(self.offers) > MOST_OFFERS:
+        if len(self.offers) > MAX_OFFERS:
             raise ClusterError(
-                f"there are {len(self.offers)} offers, and a plan takes at most {MOST_OFFERS}; "
+                f"there are {len(self.offers)} offers, and a plan takes at most {MAX_OFFERS}; "
                 "leave out those that cost more than others and are no larger"
             )
         names = [offer.name for offer in self.offers]
@@ -224,9 +224,9 @@ class Catalogue:
                     f"machines of offer {quoted(several.name)} may be called {quoted(offer.name)}, "
                     "as another offer is; rename one"
                 )
-        if sum(offer.at_least for offer in self.offers) > MOST_DEVICES:
+        if sum(offer.at_least for offer in self.offers) > MAX_DEVICES:
             raise ClusterError(
-                f"at_least of all offers together is above {MOST_DEVICES}, the most machines of a "
+                f"at_least of all offers together is above {MAX_DEVICES}, the most machines of a "
                 "cluster; lower it"
             )
 

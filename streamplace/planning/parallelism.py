@@ -11,7 +11,7 @@ import numpy as np
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.model.key_groups import useful_parallelisms
-from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.operators import MAX_SUBTASKS
 from streamplace.planning.demand import (
     ALL_TO_ALL,
     Demand,
@@ -25,9 +25,9 @@ from streamplace.planning.demand import (
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packing import allowed
 
-MOST = 4096
+MAX_RAISED = 4096
 """Parallelism up to which more subtasks than necessary are tried."""
-MOST_STREAMS = 5_000_000
+MAX_STREAMS = 5_000_000
 """Most streams between subtasks in plans that the search tries."""
 
 
@@ -58,11 +58,11 @@ def least_parallelism(
     if need <= speed:
         return 1
     least = int(np.ceil(need / speed * (1 - 2 * SLACK))) if speed > 0 else 0
-    if not least or least > (limit or MOST_SUBTASKS):
+    if not least or least > (limit or MAX_SUBTASKS):
         return 0
     if runs(least):
         return least
-    most = limit or min(4 * least, MOST_SUBTASKS)
+    most = limit or min(4 * least, MAX_SUBTASKS)
     # Constant loads differ at every parallelism, tuples only where the shares of key groups do.
     more = range(least + 1, most + 1) if demand.constant[v] else choices(demand, v, most)
     return next((p for p in more if p > least and runs(p)), 0)
@@ -91,7 +91,7 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
             if (
                 fits
                 and vector.tobytes() not in tried
-                and streams_between(demand, vector) <= MOST_STREAMS
+                and streams_between(demand, vector) <= MAX_STREAMS
             ):
                 tried.add(vector.tobytes())
                 yield vector
@@ -101,11 +101,11 @@ def _wanted(
     demand: Demand, catalogue: Catalogue, counts: Sequence[int], most: float
 ) -> Iterator[Longs]:
     """Parallelisms to round up: for the slowest cores in use first, then for faster ones alone."""
-    machines, limit = sum(counts), min(most, MOST)
+    machines, limit = sum(counts), min(most, MAX_RAISED)
     speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
     least = _least_of_each(demand, catalogue, counts)
     levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (8, 1)]
-    for factor, floor in [*levels, (1, most)] if most < MOST else levels:
+    for factor, floor in [*levels, (1, most)] if most < MAX_RAISED else levels:
         targets = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
         yield targets.astype(np.int64)
     for speed in speeds[1:]:
@@ -156,7 +156,7 @@ def _least_of_each(
         )
         largest_memory = max((float(o.memory) for _, o in allowed_offers), default=np.inf)
         stored = int(np.ceil(demand.memory[v] / largest_memory * (1 - SLACK)))
-        least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
+        least[v] = min(max(next((p for p in tries if p), 1), stored), MAX_SUBTASKS)
     return least
 
 

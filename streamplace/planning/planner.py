@@ -19,11 +19,11 @@ from streamplace.display.assumptions import NO_CPU, of_memory, of_payload
 from streamplace.display.report import duration
 from streamplace.errors import DefectError, ProblemError
 from streamplace.model.arrays import Floats, Ints, Longs
-from streamplace.model.cluster import MOST_DEVICES, Cluster
+from streamplace.model.cluster import MAX_DEVICES, Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
-from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.operators import MAX_SUBTASKS
 from streamplace.model.units import digits, exact_digits, floor_digits, format_bytes
 from streamplace.objectives.survives import Loss
 from streamplace.placers.meter import Meter, Remaining
@@ -62,7 +62,7 @@ from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanPr
 from streamplace.planning.rates import (
     CLOSE,
     FLOWING,
-    LOWEST,
+    MIN_RATE,
     affordable,
     growing_use,
     highest_found,
@@ -88,14 +88,14 @@ SEARCH_SHARE = 0.93
 CHEAPEST_SHARE = 0.95
 """Part of the search's time for cheaper machines; the rest improves the plan on its machines."""
 IN_VAIN_SHARE = 0.7
-"""Share of the time budget after which a search without a plan ends, so that its refusal can say
-what is carried."""
-MOST_BLAMED = 20
-"""Most rules of which a refusal tries whether they exclude a rate."""
-HIGHEST_SHARE, CHECKS, LEAST_SECONDS = 0.4, 6, 1e-3
-"""Share of the budget for the highest rate; the rest is for the plan that carries it. How many
-times as long as deploying it once its description and its check take, which no clock ends; and the
-least time for the search before them."""
+"""Share of the time budget after which a search without a plan ends, so that its refusal can name a
+rate that is carried."""
+MAX_BLAMED = 20
+"""Most rules that a refusal tests for excluding a rate."""
+HIGHEST_SHARE, CHECKS, MIN_SECONDS = 0.4, 6, 1e-3
+"""Share of the budget for the highest rate; the rest is for the plan that carries it. The time of
+its description and check, which no clock ends, as a multiple of one deployment; and the least time
+for the search before them."""
 
 
 def planned(
@@ -173,7 +173,7 @@ def planned_most(
         )
     budget, seconds = meter.some(1.0), settings.budget.seconds
     if budget.seconds is not None:
-        budget = replace(budget, seconds=max(LEAST_SECONDS, budget.seconds - CHECKS * took))
+        budget = replace(budget, seconds=max(MIN_SECONDS, budget.seconds - CHECKS * took))
     rest = replace(settings, budget=budget)
     result = _planned(graph.at_rate(rate), machines, rest, start, seconds, found)
     result = replace(result, notes=(*notes, *result.notes))
@@ -199,7 +199,7 @@ def _checkable(
         if not rest or CHECKS * took < rest:
             return rate, found, took
         lower = float(floor_digits(Fraction(rate / 2)))
-        packed = packed_at(problem.at_rate(lower), meter) if lower >= LOWEST else None
+        packed = packed_at(problem.at_rate(lower), meter) if lower >= MIN_RATE else None
         if packed is None:
             return rate, found, took
         rate, found = lower, packed
@@ -271,7 +271,7 @@ def _with_fewer_machines(
 ) -> tuple[PackedMachines, tuple[str, ...]]:
     """Leave out one machine of the cheapest type that allows it as long as the rest is enough.
 
-    Also say what the last that was tried, with too few machines, carries.
+    Also say which rate is carried by the last machines, which were too few.
     """
     if problem.cluster is not None or problem.after_loss is not None or meter.late:
         return packed, ()
@@ -299,7 +299,7 @@ def _with_fewer_machines(
 
 
 def _part(meter: Meter, share: float) -> Callable[[], Remaining]:
-    """Return a function that tells what remains of a share of the time budget."""
+    """Return a function that returns the remaining seconds of a share of the time budget."""
     rest = (1 - share) * (meter.seconds or 0.0)
 
     def remaining() -> Remaining:
@@ -506,7 +506,7 @@ def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_o
             f"{missed}the machines or the links between them may be too slow; {budget}add "
             f"machines, or lower the rate ({carried})"
         )
-    limited = any(offer.at_most < MOST_DEVICES for offer in catalogue.offers)
+    limited = any(offer.at_most < MAX_DEVICES for offer in catalogue.offers)
     more = "raise at_most, " if limited else ""
     return f"{missed}{budget}{more}add larger machines, or lower the rate ({carried})"
 
@@ -534,7 +534,7 @@ def _blamed(problem: PlanProblem, meter: Meter) -> str:
     rules = problem.settings.constraints
     if rules is None or not problem.rules:
         return ""
-    for words, fewer in islice(each_left_out(rules), MOST_BLAMED):
+    for words, fewer in islice(each_left_out(rules), MAX_BLAMED):
         try:
             other = problem.with_constraints(fewer)
             if not slow_operator(other) and _bound(other, meter) is not None:
@@ -553,7 +553,7 @@ def slow_operator(problem: PlanProblem) -> str:
     v = int(np.argmin(subtasks != 0))
     name, parallelism = quoted(demand.name[v]), int(demand.parallelism_limit[v])
     if not parallelism:
-        return f"operator {name} needs more than {MOST_SUBTASKS} subtasks"
+        return f"operator {name} needs more than {MAX_SUBTASKS} subtasks"
     limit = "parallelism" if demand.keeps[v] else "max_parallelism"
     busiest = f"with {limit} {parallelism}, the busiest subtask of operator {name}"
     waiting = least_share(demand, v, parallelism) * float(demand.at_max_rate[v])

@@ -11,25 +11,20 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.devices import SLACK
-from streamplace.model.graph import LARGEST_RATE, StreamGraph
+from streamplace.model.graph import MAX_INPUT_RATE, StreamGraph
 from streamplace.model.message_text import quoted
-from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.operators import MAX_SUBTASKS
 from streamplace.model.prediction_intervals import PredictionErrors
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import MARGIN
 from streamplace.planning.demand import Demand, demand_of, subtask_speeds
+from streamplace.planning.headroom import reserve_of
 from streamplace.planning.offers import Catalogue, Offer, offer_of, without_places
 from streamplace.planning.packing import allowed
 from streamplace.planning.parallelism import least_parallelism
 from streamplace.planning.rules import PlanRules, rules_on_cluster, rules_on_offers
 
-MOST_FREE = 1 - 1e-12
-"""Largest share that stays free, so that the rest is not 0 by rounding."""
-FREE = "the share that stays free"
-UNKNOWN = "what the profile does not know"
-VARIED = "CPU per tuple that varied in the profile"
-"""Purposes of the reserve: headroom, errors of predictions, and more of it for varying CPU."""
 PLAN_BUDGET = Budget(PLAN_SECONDS)
 
 
@@ -92,7 +87,7 @@ class PlanProblem:
                 "behind a window, the inputs of such an operator are equal at some rates only, and "
                 "a plan tries many; let the operators fire 'each'"
             )
-        reserved, reserves = _reserve(settings)
+        reserved, reserves = reserve_of(settings.headroom, settings.errors)
         rules, constraints = None, settings.constraints
         if isinstance(machines, Catalogue):
             if constraints is not None:
@@ -138,7 +133,7 @@ class PlanProblem:
 
     @cached_property
     def after_loss(self) -> Demand | None:
-        """Demand that is left after the loss of any one machine; None if it may be nothing."""
+        """Demand that remains after the loss of any one machine; None if nothing must survive."""
         share = self.settings.survives
         return self.demand.after_loss(share) if share else None
 
@@ -199,7 +194,7 @@ class PlanProblem:
 
         The output of a window grows no faster than the rate, so proportion is an upper limit.
         """
-        limit = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
+        limit = min(MAX_VALUE, self.rate * MAX_INPUT_RATE / float(self.graph.input_rate.max()))
         return limit * (1 - self.reserved) * (1 - SLACK)
 
     @cached_property
@@ -214,7 +209,7 @@ class PlanProblem:
         may_run, speeds = allowed(demand, self.catalogue), subtask_speeds(demand, self.catalogue)
 
         def fits(v: int, offer: Offer, speed: float) -> bool:
-            parts = int(demand.key_groups[v]) or int(demand.parallelism_limit[v]) or MOST_SUBTASKS
+            parts = int(demand.key_groups[v]) or int(demand.parallelism_limit[v]) or MAX_SUBTASKS
             stored = demand.memory[v] <= float(MARGIN) * float(offer.memory) * parts
             return bool(least_parallelism(demand, v, speed) and stored)
 
@@ -242,18 +237,6 @@ class PlanProblem:
     def at_rate(self, rate: float) -> "PlanProblem":
         """Return the same problem at another rate."""
         return replace(self, graph=self.graph.at_rate(rate))
-
-
-def _reserve(settings: PlannerSettings) -> tuple[float, dict[str, float]]:
-    """Share that stays free, and the multiples of the rate by purpose."""
-    share, errors = min(MOST_FREE, 1 - (1 - settings.headroom)), settings.errors
-    reserves = {FREE: 1 / (1 - settings.headroom)} if settings.headroom else {}
-    if errors is not None and errors.least < 1:
-        reserves[UNKNOWN] = 1 / (errors.least * errors.of_spread)
-        if errors.of_spread > 1:
-            reserves[VARIED] = errors.of_spread
-        share = min(MOST_FREE, 1 - (1 - share) * errors.least)
-    return share, reserves
 
 
 def catalogue_of(

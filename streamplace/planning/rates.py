@@ -9,7 +9,7 @@ from math import exp, inf, log, sqrt
 import numpy as np
 
 from streamplace.model.arrays import Floats
-from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.cluster import MAX_DEVICES
 from streamplace.model.devices import SLACK
 from streamplace.model.units import floor_digits
 from streamplace.placers.meter import Meter
@@ -36,7 +36,7 @@ from streamplace.planning.search import PlanSearch
 
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
 """Resources whose use grows with the rate."""
-LOWEST, HIGHEST = 1e-9, 1e12
+MIN_RATE, MAX_RATE = 1e-9, 1e12
 """Smallest and largest rate to try for any graph, in tuples/s."""
 DIVISIONS = 20
 """Most divisions of the rate by four until one is carried."""
@@ -112,7 +112,7 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
     low, high = 0.0, 1.0
     while fits(high):
         low, high = high, 2 * high
-        if min(high, high * demand.graph.source_rate) > HIGHEST:
+        if min(high, high * demand.graph.source_rate) > MAX_RATE:
             return 0.0
     times = _bisected(low, high, fits)
     return 1 / times if times else inf
@@ -143,7 +143,7 @@ def affordable(problem: PlanProblem) -> PlanProblem:
 
 
 def _fillable(offer: Offer, number: int) -> int:
-    return number if offer.at_most == MOST_DEVICES else min(offer.at_most, LIMITED * number)
+    return number if offer.at_most == MAX_DEVICES else min(offer.at_most, LIMITED * number)
 
 
 def largest_rate(
@@ -168,7 +168,7 @@ def largest_rate(
     high = rate_not_excluded(problem, counts, min(most, limit))
     slightly_less = () if counts else (high / (1 + CLOSE),)
     for rate in (high, *slightly_less, *(high / 4**i for i in range(1, DIVISIONS))):
-        if rate < LOWEST:
+        if rate < MIN_RATE:
             return 0.0, None
         # Once the budget is over, first fit alone is tried, on fewer machines at every rate.
         if meter.seconds == 0 and rate in slightly_less:
@@ -202,7 +202,7 @@ def promised_rate(problem: PlanProblem, meter: Meter) -> float:
     meter.spend(part.spent)
     for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
         candidate = float(floor_digits(Fraction(share * rate)))
-        if candidate < LOWEST:
+        if candidate < MIN_RATE:
             break
         if packed_at(problem.at_rate(candidate).with_useful_offers()) is not None:
             return candidate
@@ -214,7 +214,7 @@ def highest_found(problem: PlanProblem, meter: Meter) -> tuple[float, PackedMach
     for at in (problem.at_rate(_highest_rate(problem)), problem):
         rate, packed = largest_rate(at, meter, most=at.rate)
         rate = float(floor_digits(Fraction(rate)))
-        if packed is not None and rate >= LOWEST:
+        if packed is not None and rate >= MIN_RATE:
             return rate, packed
     return 0.0, None
 
@@ -235,7 +235,7 @@ def packed_at(
 
 def _highest_rate(problem: PlanProblem) -> float:
     """Largest rate to try; it has six digits."""
-    return min(HIGHEST, float(floor_digits(Fraction(problem.rate_limit))))
+    return min(MAX_RATE, float(floor_digits(Fraction(problem.rate_limit))))
 
 
 def rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
@@ -247,7 +247,7 @@ def rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, most
 
     if is_possible(most):
         return most
-    return exp(_bisected(log(LOWEST), log(most), lambda x: is_possible(exp(x))))
+    return exp(_bisected(log(MIN_RATE), log(most), lambda x: is_possible(exp(x))))
 
 
 def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
@@ -272,7 +272,7 @@ def _several(problem: PlanProblem) -> tuple[int, ...] | None:
     if bound is None:
         return None
     least = sum(bound.counts)
-    limit = max(MANY_MACHINES, min(2 * least, MOST_DEVICES))
+    limit = max(MANY_MACHINES, min(2 * least, MAX_DEVICES))
     times = min(Fraction(4), Fraction(limit, max(1, least)))
     offers, numbers = problem.catalogue.offers, [int(times * count) for count in bound.counts]
     exceeds_offers = any(n > offer.at_most for n, offer in zip(numbers, offers, strict=True))
@@ -282,7 +282,7 @@ def _several(problem: PlanProblem) -> tuple[int, ...] | None:
         min(offer.at_most, max(offer.at_least, n)) for n, offer in zip(numbers, offers, strict=True)
     )
     counts = counts if sum(counts) <= limit else bound.counts
-    return counts if sum(counts) <= MOST_DEVICES else None
+    return counts if sum(counts) <= MAX_DEVICES else None
 
 
 def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:

@@ -39,7 +39,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, shown
-from streamplace.model.mixins import WIDEST, Pictured
+from streamplace.model.mixins import MAX_WIDTH, Pictured
 from streamplace.model.placement import Placement
 from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
@@ -55,9 +55,9 @@ HOUR = 3600
 DAY = 24 * HOUR
 EARLIEST_DATE = 1e8
 """Seconds from which times are dates, since 1970."""
-MOST_BARS = 24
+MAX_BARS = 24
 """Most machines that are drawn."""
-LEAST_SHOWN = 1e-6
+MIN_SHOWN = 1e-6
 """Use of a CPU below which a bar is too thin to draw."""
 FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json", "plan.svg", "report.html")
 """Files of a plan."""
@@ -106,7 +106,7 @@ class PlanHour:
     cost: float | None
     bound: Fraction | None
     carried: bool  # whether the plan for the trace carries the hour, with its confidence if any
-    interval: RateInterval | None = None  # what the plan for this hour alone carries, if known
+    interval: RateInterval | None = None  # rate that the plan for this hour alone carries, if known
 
     def to_json(self) -> dict[str, Any]:
         """Return the hour as a JSON document."""
@@ -134,7 +134,7 @@ class PlanResult(Pictured):
     # at the lower end of their predictions; one that carries it only by the prediction itself may
     # cost less.
     bound: Fraction
-    bounds: Mapping[str, Fraction]  # of the relaxations, from the cheapest to the strongest
+    bounds: Mapping[str, Fraction]  # bounds of the relaxations, from the cheapest to the strongest
     machines: Mapping[str, int]  # number of each type
     parallelism: Mapping[str, int]  # number of subtasks of each operator
     cluster: Cluster  # the machines, named after their offers
@@ -145,24 +145,24 @@ class PlanResult(Pictured):
     # if no resource that grows with the rate is used.
     carries: float
     slots: PlanSlots
-    seed: int  # of the search
+    seed: int  # seed of the search
     # Price per hour of a machine of each type; none where the cost is the number of machines.
     prices: Mapping[str, float] = field(default_factory=dict)
     alone: frozenset[str] = frozenset()  # machines that have the name of their type
-    hours: tuple[PlanHour, ...] = ()  # of a trace; none if the plan is for one rate
-    errors: PredictionErrors | None = None  # of predictions; None if the graph was not measured
+    hours: tuple[PlanHour, ...] = ()  # hours of a trace; none if the plan is for one rate
+    errors: PredictionErrors | None = None  # those of predictions; None without a measurement
     # Multiples of the rate that the plan is made for, by purpose.
     reserves: Mapping[str, float] = field(default_factory=dict)
     # Share of the rate, with the headroom, that survives the loss of any one machine at least; 0 if
     # that was not asked for. Losses are those of all machines with subtasks, the worst first.
     survives: float = 0.0
     losses: tuple[Loss, ...] = ()
-    notes: tuple[str, ...] = ()  # what a reader of the graph would not expect of the plan
+    notes: tuple[str, ...] = ()  # facts that a reader of the graph would not expect
 
     def __repr__(self) -> str:
         unit, machines = " per hour" if self.priced else "", machines_in_words(self.machines)
         text = f"PlanResult {self.cost:g}{unit} (bound {floor_digits(self.bound)}): {machines}"
-        return shown(f"<{text}>", WIDEST)
+        return shown(f"<{text}>", MAX_WIDTH)
 
     @property
     def priced(self) -> bool:
@@ -171,7 +171,7 @@ class PlanResult(Pictured):
 
     @property
     def cost_unit(self) -> str:
-        """What the cost is a number of, in words."""
+        """Unit of the cost, in words."""
         return "cost per hour" if self.priced else "machines"
 
     @property
@@ -268,14 +268,14 @@ class PlanResult(Pictured):
         from streamplace.drawing.figures import GREY, bar_style, finish, legend_text, new_figure
 
         use, names = _cpu_use(self), self.graph.operators.name
-        busy = np.flatnonzero(use.sum(axis=1))[:MOST_BARS]
+        busy = np.flatnonzero(use.sum(axis=1))[:MAX_BARS]
         figure, axes = new_figure(
             1, rows=2 if self.hours else 1, width=6.4, height=1.2 + 0.22 * max(len(busy), 4)
         )
         bars, at, used = axes[0], np.arange(len(busy)), np.zeros(len(busy))
         for i, name in enumerate((*names, "sending and receiving")):
             width = use[busy, i]
-            if width.max(initial=0.0) > LEAST_SHOWN:
+            if width.max(initial=0.0) > MIN_SHOWN:
                 style = bar_style(i) if i < len(names) else {"color": GREY}
                 bars.barh(at, width, left=used, height=0.75, label=legend_text(name), **style)
                 used += width
@@ -457,7 +457,7 @@ def _reserve(result: PlanResult) -> Iterator[str]:
 
 
 def _survival(result: PlanResult) -> Iterator[str]:
-    """What is carried after the loss of a machine, and which one costs most."""
+    """Share that is carried after the loss of a machine, and the machine whose loss costs most."""
     if not result.losses:
         return
     worst = result.losses[0]

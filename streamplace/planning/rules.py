@@ -28,8 +28,8 @@ class PlanRules:
 
     unit: Ints  # [N] colocated operators have equal numbers
     apart: tuple[tuple[int, ...], ...]  # operators of which no two share a machine
-    requires: tuple[frozenset[str], ...]  # [N] tags, of machines as well
-    unpinned: tuple[frozenset[str], ...]  # [N] those tags but for pins
+    requires: tuple[frozenset[str], ...]  # [N] required tags, those of machines included
+    unpinned: tuple[frozenset[str], ...]  # [N] the same tags without those of pins
     tags: dict[str, frozenset[str]]  # tags of machines, by the name of an offer or a device
 
 
@@ -40,7 +40,7 @@ def without_rules(graph: StreamGraph) -> PlanRules:
 
 
 def words_of(tags: Collection[str]) -> str:
-    """What tags require, in words.
+    """Requirements of tags, in words.
 
     >>> words_of({"gpu", f"{ON}0 box-1"}), words_of({"gpu"})
     ('require gpu and must run on box-1', 'require gpu')

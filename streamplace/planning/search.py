@@ -48,19 +48,19 @@ from streamplace.planning.parallelism import (
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.survival import survivor
 
-MOST_AT_FIRST = 17_000_000
+MAX_FIRST_STREAMS = 17_000_000
 """Most streams between subtasks in the plan of first fit, with which the search begins."""
 STEPS = 4_000
 """Moves of an annealing run in the first round; every round has four times as many."""
 ROUNDS, TRIES = 4, 12
 """Rounds, and most numbers of machines to try in each (judgement)."""
-MOST_SPARES = 100
+MAX_SPARES = 100
 """Most idle machines of a type that are left out of a plan that survives a loss."""
 FACTORS = 1, 1.5, 2, 3, 4, 6
 """Multiples of the least parallelism to lower others to; the first that is carried is used."""
 IMPROVING_STEPS = 16_000
 """Moves of each annealing run that improves a plan."""
-HIGHEST_RATE, RATE_PROBES = 1.5, 6
+MAX_RATE_FACTOR, RATE_PROBES = 1.5, 6
 """Largest multiple of the rate that a plan is improved for, and number of bisection steps."""
 
 
@@ -101,7 +101,7 @@ class PlanSearch:
     def run(self, bound: CostBound) -> PackedMachines | None:
         """Search until the bound is reached, or the rounds or the time are over."""
         goal = self._prices.cost(bound.counts)
-        most = min(MOST_AT_FIRST, self._most_streams)
+        most = min(MAX_FIRST_STREAMS, self._most_streams)
         known = self._demand, self._catalogue
         self.offer(first_fit_machines(*known, self.is_late, self.accept, most))
         for level in range(ROUNDS):
@@ -162,12 +162,12 @@ class PlanSearch:
         return cheaper
 
     def trimmed(self, packed: PackedMachines) -> PackedMachines:
-        """Remove idle machines, the dearest first, but those whose room a loss would need."""
+        """Remove idle machines, the dearest first, except those that a loss would need."""
         if self._problem.after_loss is None:
             return without_idle(packed, self._catalogue)
         offers = self._catalogue.offers
         for t in sorted(range(len(offers)), key=lambda t: -offers[t].price):
-            for _ in range(MOST_SPARES):
+            for _ in range(MAX_SPARES):
                 idle = np.flatnonzero((packed.kinds == t) & ~packed.rows.any(axis=1))
                 fewer = None
                 if len(idle) and (packed.kinds == t).sum() > offers[t].at_least:
@@ -270,7 +270,7 @@ class PlanSearch:
     def with_highest_rate(self, packed: PackedMachines, stop: Callable[[], bool]) -> PackedMachines:
         """Return the same machines and subtasks, placed to carry the largest rate that is found."""
         problem = self._problem
-        low, high = 1.0, min(HIGHEST_RATE, problem.rate_limit / problem.rate)
+        low, high = 1.0, min(MAX_RATE_FACTOR, problem.rate_limit / problem.rate)
         for _ in range(RATE_PROBES):
             if stop():
                 break
@@ -290,7 +290,7 @@ def first_fit_machines(
     catalogue: Catalogue,
     stop: Callable[[], bool] = lambda: False,
     accept: Accept | None = None,
-    most_streams: float = MOST_AT_FIRST,
+    most_streams: float = MAX_FIRST_STREAMS,
 ) -> PackedMachines | None:
     """Return the cheapest plan that first fit makes with machines of one type.
 

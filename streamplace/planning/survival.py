@@ -33,9 +33,9 @@ from streamplace.planning.offers import offer_of
 from streamplace.planning.packing import Accept, PackedMachines, is_whole, packing_of, uses
 from streamplace.planning.problem import PlanProblem
 
-MOST_TRIALS = 400
+MAX_TRIALS = 400
 """Most changes to try for one plan that survives too little."""
-MOST_EXACT = 32
+MAX_EXACT = 32
 """Most machines whose losses are searched to the end, not only up to the share that is enough."""
 
 
@@ -49,7 +49,7 @@ def losses_of(
     """What the subtasks on these devices carry after the loss of each one, the worst first."""
     placing = placing_of(problem, expansion, cluster, placement, devices)
     core = _core(problem, expansion, placing)
-    enough = inf if len(devices) <= MOST_EXACT else problem.settings.survives
+    enough = inf if len(devices) <= MAX_EXACT else problem.settings.survives
     losses = [loss_by(core, placing, placement, device, enough) for device in placement.pes()]
     return tuple(sorted(losses, key=lambda loss: loss.relative_throughput))
 
@@ -112,7 +112,7 @@ class _Respreading:
             worst = int(np.argmin(shares))
             for other in self._changes(rows, worst):
                 trials += 1
-                if trials > MOST_TRIALS:
+                if trials > MAX_TRIALS:
                     return None
                 reached = self._shares(other)
                 if reached.min() > 0 and self._score(reached) > self._score(shares):

@@ -33,14 +33,14 @@ from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.result import HOUR, PlanHour, PlanResult, moment
 
 TIME, TOTAL = "time", "rate"
-LARGEST_TRACE = 64 * 2**20
+MAX_TRACE_BYTES = 64 * 2**20
 COMPACT = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 """Dates without dashes, which are also numbers of seconds."""
-LATEST = 253_402_300_799.0
+MAX_TIME = 253_402_300_799.0
 """Seconds since 1970 at the end of the year 9999, the last that has a date."""
-LONGEST = 2000
+MAX_HOURS = 2000
 """Most hours that a trace may cover."""
-LEAST_RATE = 1e-6
+MIN_RATE = 1e-6
 """Least rate of a source, as a share of its peak, because the rate of a graph cannot be 0."""
 HIGHEST_RATE = "max"
 """Rate of a plan for the most that the machines can carry."""
@@ -59,7 +59,7 @@ class RateTrace:
     def __post_init__(self) -> None:
         if not len(self.time):
             raise SettingError("the trace has no rows; add one for each time")
-        is_time = np.abs(self.time) <= LATEST
+        is_time = np.abs(self.time) <= MAX_TIME
         if not is_time.all():
             row = int(is_time.argmin())
             raise SettingError(
@@ -80,8 +80,8 @@ class RateTrace:
             raise SettingError(
                 f"rates[{row}, {column}] of the trace is {value:g}; rates must be 0 or more"
             )
-        if self.time[-1] - self.time[0] > LONGEST * HOUR:
-            raise SettingError(f"the trace covers more than {LONGEST} hours; split it")
+        if self.time[-1] - self.time[0] > MAX_HOURS * HOUR:
+            raise SettingError(f"the trace covers more than {MAX_HOURS} hours; split it")
         peaks = zip(self.sources, self.rates.max(axis=0), strict=True)
         if idle := [name for name, peak in peaks if not peak]:
             raise SettingError(f"the trace has no rate above 0 for {listed(idle)}")
@@ -106,7 +106,7 @@ class RateTrace:
         ends = np.maximum(np.searchsorted(self.time, edges[1:]), begins + 1)
         return np.stack([self.rates[a:b].max(axis=0) for a, b in zip(begins, ends, strict=True)])
 
-    def graph(self, graph: StreamGraph, rates: Floats, little: float = LEAST_RATE) -> StreamGraph:
+    def graph(self, graph: StreamGraph, rates: Floats, little: float = MIN_RATE) -> StreamGraph:
         """Return the graph with these rates, at least ``little`` times the peaks of its sources."""
         operators = graph.operators
         sources = [operators.name[v] for v in graph.sources]
@@ -134,7 +134,7 @@ class RateTrace:
 
 def read_trace(path: Path) -> RateTrace:
     """Read a trace from a CSV file: times, and the rate of every source from each time on."""
-    return parse_trace(read_bytes(path, LARGEST_TRACE), spot(path))
+    return parse_trace(read_bytes(path, MAX_TRACE_BYTES), spot(path))
 
 
 def parse_trace(content: bytes, where: str) -> RateTrace:

@@ -19,8 +19,8 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import printable
 from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.document import VERSION, ReportDocument
+from streamplace.report.limits import MAX_OPERATORS, TOO_LARGE
 from streamplace.report.problems import (
-    MOST_OPERATORS,
     Shown,
     errors_part,
     graph_part,
@@ -32,7 +32,6 @@ SCRIPT, STYLE = "page.js", "page.css"
 HEIGHT = 720
 """Height of a report in a notebook, in pixels."""
 NO_SCRIPT = "This browser runs no scripts: the page below has the words of the report alone."
-TOO_LARGE = f"Graphs of more than {MOST_OPERATORS:,} operators are not shown."
 METER = '<meter value="{:.3f}" low="0.7" high="0.9" optimum="0"></meter>'
 """Bar without a style, which the policy forbids; its colour changes at loads of low and high."""
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
@@ -71,7 +70,7 @@ def document_of(report: Report) -> ReportDocument:
     )
     if isinstance(subject, StreamGraph):
         document["title"] = subject.title or document["title"]
-        if subject.n_operators <= MOST_OPERATORS:
+        if subject.n_operators <= MAX_OPERATORS:
             document["problems"] = [graph_part(subject)]
         else:
             document["notes"].append(TOO_LARGE)
@@ -91,7 +90,7 @@ def document_of(report: Report) -> ReportDocument:
 def _words_of_result(result: Result) -> Report:
     """Words on the value, the bottleneck and advice, without times that vary between runs."""
     explanation = result.explain()
-    large = result.problem.n_operators > MOST_OPERATORS
+    large = result.problem.n_operators > MAX_OPERATORS
     report = explanation.brief() if large else explanation.report()
     bound = bound_in_words(result.judge, result.value, result.bound)
     parts = (
@@ -107,7 +106,7 @@ def _words_of_result(result: Result) -> Report:
 def _add_placements(document: ReportDocument, subject: NamedPlacements | Result) -> None:
     problem = subject.problem
     document["title"] = placing_title(problem)
-    if problem.n_operators > MOST_OPERATORS:
+    if problem.n_operators > MAX_OPERATORS:
         document["notes"].append(TOO_LARGE)
         return
     if isinstance(subject, Result):

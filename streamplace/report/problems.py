@@ -51,11 +51,8 @@ from streamplace.report.document import (
     rounded,
     texts,
 )
+from streamplace.report.limits import MAX_LINKS
 
-MOST_OPERATORS = 20_000
-"""Most operators of a graph that a page shows; of larger ones it has the words."""
-MOST_LINKS = 250_000
-"""Most links between groups of devices in a document."""
 HEIGHT, NARROWEST, WIDEST = 34.0, 64.0, 230.0
 """Height of a box in pixels, and its least and greatest width."""
 LETTER, AROUND_NAME = 6.8, 42.0
@@ -102,7 +99,7 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
     if assumed := assumptions(problem):
         part["assumptions"] = [printable(sentence) for sentence in assumed]
     group = _link_groups(cluster)
-    if (int(group.max()) + 1) ** 2 <= MOST_LINKS:
+    if (int(group.max()) + 1) ** 2 <= MAX_LINKS:
         part["network"] = network_part(cluster, group)
     else:
         part["what_if"] = f"the cluster has {cluster.n_devices} devices with links of their own"

@@ -26,17 +26,14 @@ from streamplace.report.document import (
     column,
     finite,
 )
+from streamplace.report.limits import MAX_GAP, MAX_OPERATORS
 from streamplace.report.problems import (
-    MOST_OPERATORS,
     Shown,
     errors_part,
     objective_part,
     planning_title,
     problem_part,
 )
-
-MOST_GAP = 1e6
-"""Largest gap in the document, as that of a plan with the bound 0 is infinite."""
 
 
 def add_results(document: ReportDocument, subject: object) -> None:
@@ -66,7 +63,7 @@ def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[Proble
     shown = {
         row: problem
         for row, problem in sorted(graphs.problems.items())
-        if problem.n_operators <= MOST_OPERATORS
+        if problem.n_operators <= MAX_OPERATORS
     }
     problems = []
     for row, problem in shown.items():
@@ -131,7 +128,7 @@ def plan_part(
         rate=plain(plan.rate),
         cost=plain(plan.cost),
         bound=plain(float(plan.bound)),
-        gap=min(plan.gap, MOST_GAP),
+        gap=min(plan.gap, MAX_GAP),
         cheapest=plan.is_cheapest,
         priced=plan.priced,
         machines=[
@@ -147,13 +144,13 @@ def plan_part(
                 at=plain(value),
                 cost=plain(result.cost),
                 bound=plain(float(result.bound)),
-                gap=min(result.gap, MOST_GAP),
+                gap=min(result.gap, MAX_GAP),
                 machines=dict(result.machines),
             )
             for value, result in (zip(curve.values, curve.results, strict=True) if curve else ())
         ],
     )
-    if problem.n_operators > MOST_OPERATORS:
+    if problem.n_operators > MAX_OPERATORS:
         return part, []
     described = problem_part(problem, [Shown("plan", plan.placement)], judge)
     for placement in described["placements"]:

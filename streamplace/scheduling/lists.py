@@ -1,6 +1,6 @@
-"""List scheduling by ranks, of which several orders of equal ones can be tried, which is cheap.
+"""List scheduling by ranks, and the schedules with which searches begin.
 
-Also the schedules with which searches begin.
+Several orders of equal ranks can be tried, which is cheap.
 """
 
 from collections.abc import Iterator
@@ -12,16 +12,12 @@ from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import NOWHERE, Choice, ListSchedule, insert_all, plain_choice
-from streamplace.scheduling.ranks import by_rank, upward
+from streamplace.scheduling.ranks import TIE, by_rank, n_orders, upward
 from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks
 
-TRIES, TRIED_TASKS = 8, 2000
-"""Most orders of tied ranks to try before a search, and most tasks of all of them together."""
-MOST_IN_BATCHES = 3000
+MAX_IN_BATCHES = 3000
 """Most tasks for batch scheduling before a search: its time grows with the square of a batch."""
-TIE = 1e-9
-"""Share of the highest rank within which ranks count as equal."""
 
 
 def quick_lists(tasks: Tasks, after: Floats) -> Iterator[ListSchedule]:
@@ -30,11 +26,11 @@ def quick_lists(tasks: Tasks, after: Floats) -> Iterator[ListSchedule]:
     Several orders of tied ranks are tried.
     """
     n, rank = tasks.n_tasks, upward(tasks)
-    tries = int(np.clip(TRIED_TASKS // n, 1, TRIES))
+    tries = n_orders(n)
     for choice in (plain_choice(n, True), with_lookahead(after), with_lookahead(after / 2)):
         yield tied(tasks, rank, choice, tries)[-1]
     yield start_soonest(tasks, rank, plain_choice(n, True).forced)
-    if n <= MOST_IN_BATCHES:
+    if n <= MAX_IN_BATCHES:
         yield min((by_batches(tasks, rule, rank) for rule in RULES.values()), key=_length)
 
 

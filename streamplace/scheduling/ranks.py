@@ -6,6 +6,11 @@ from streamsim import _core
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.tasks import Tasks
 
+MAX_ORDERS, MAX_ORDERED_TASKS = 8, 2000
+"""Most orders of equal ranks to try before a search, and most tasks of all of them together."""
+TIE = 1e-9
+"""Share of the highest rank within which ranks count as equal."""
+
 
 def upward(tasks: Tasks) -> Floats:
     """Upward rank of HEFT: rank(v) = w̄(v) + max over streams (v, u) of (c̄(v, u) + rank(u))."""
@@ -34,6 +39,11 @@ def least_after(tasks: Tasks) -> Floats:
 def by_rank(tasks: Tasks, rank: Floats) -> Ints:
     """Order tasks topologically by highest rank, then lowest index."""
     return _core.by_rank(tasks.core, rank)
+
+
+def n_orders(n_tasks: int) -> int:
+    """Number of orders of equal ranks that a search tries at its beginning."""
+    return min(max(1, MAX_ORDERED_TASKS // n_tasks), MAX_ORDERS)
 
 
 def after_predecessors(tasks: Tasks, order: Ints) -> Ints:

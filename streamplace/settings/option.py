@@ -17,14 +17,6 @@ from typing import Any
 WHAT, WHERE, HOW_LONG, OUTPUT = "What", "Where", "How long", "Output"
 GROUPS = (WHAT, WHERE, HOW_LONG, OUTPUT)
 """Groups of options in the help, in their order."""
-SUFFIXES = {
-    ".csv", ".gz", ".html", ".json", ".jsonl", ".pdf", ".png", ".py", ".svg", ".tex", ".toml",
-    ".txt", ".xlsx", ".yaml",
-}  # fmt: skip
-"""Suffixes that tell what a file holds, so that they do not end the name of a folder."""
-GRAPHS = (".jsonl.gz", ".jsonl", ".json", ".json.gz")
-PICTURES = (".png", ".svg", ".pdf")
-"""Suffixes of files that several verbs write."""
 PLACEMENT = frozenset({"assignment", "error"})
 EXPLANATION = frozenset({"verdict", "assumptions", "traceEvents"})
 KEYS = PLACEMENT | {"operators", "graph", "devices", "links"}

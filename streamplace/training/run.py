@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +22,8 @@ from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected
 from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.solutions import Solver, Track
-from streamplace.evaluate.trained_on import CHOSEN_BY, TRAINED_ON, described, graph_number
+from streamplace.evaluate.trained_on import CHOSEN_BY, TRAINED_ON, described
 from streamplace.evaluate.training_answers import PICTURE, write_picture
-from streamplace.families.draws import generator
-from streamplace.io.datasets import split_of
 from streamplace.io.extras import importing
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.io.weights import Weights, read_weights
@@ -43,6 +40,7 @@ from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by_all
 from streamplace.progress import tracked
+from streamplace.training.held_out import held_out, warn_of_few
 
 if TYPE_CHECKING:
     import torch
@@ -51,18 +49,7 @@ if TYPE_CHECKING:
     from streamplace.learn.shards import GradientWorkers
 
 LOG = logging.getLogger(__name__)
-ONE_GRAPH = (
-    "there is only one graph, so none is held out: nothing says how the model places other graphs; "
-    "give several"
-)
-MIN_HELD_OUT = 30
-"""Validation graphs from which on the best epoch is more than chance: the usual least sample."""
-SMALL_VALIDATION = (
-    "validation is on %s alone, so the choice of the best epoch is mostly chance; give more "
-    "graphs, a split 'validation' of 30 or more, or place with last.safetensors"
-)
 MEASURED = "measured"
-TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
 REAL, SHIPPED = "ray", "shipped"
 
 
@@ -106,27 +93,6 @@ class TrainRequest:
     def objective_entry(self) -> dict[str, str]:
         """The objective as an entry of a document, which the default objective leaves out."""
         return {} if self.objective == DEFAULT else {"objective": self.objective}
-
-    def split(self, share: float) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-        """Problems to train on, and those held out: a share of the graphs that the seed chooses.
-
-        If graphs are in the split ``validation``, these are held out instead.
-        """
-        named = [split_of(p.graph.attributes) == VALIDATION_SPLIT for p in self.problems]
-        if any(named) and not all(named):
-            return (
-                tuple(p for p, out in zip(self.problems, named, strict=True) if not out),
-                tuple(compress(self.problems, named)),
-            )
-        numbers: dict[int, int] = {}  # of graphs, each of which may be on several clusters
-        graph = [numbers.setdefault(graph_number(p.graph), len(numbers)) for p in self.problems]
-        n = len(numbers)
-        count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
-        random = generator(self.seed, 0, 0, 0, 0)
-        chosen = np.zeros(n, bool)
-        chosen[random.permutation(n)[:count]] = True
-        out = chosen[graph]
-        return (tuple(compress(self.problems, ~out)), tuple(compress(self.problems, out)))
 
 
 def run_training(
@@ -197,7 +163,9 @@ class TrainingRun:
             start=None if start is None else start.document["config"],
             epochs=request.epochs,
         )
-        training, validation = map(request.at_rates, request.split(preset.training.validation))
+        training, validation = map(
+            request.at_rates, held_out(request.problems, preset.training.validation, request.seed)
+        )
         check_reward(objective, request.reward)
         for problem in (*training, *validation):
             named_objective(objective).check(problem)
@@ -236,7 +204,8 @@ class TrainingRun:
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
 
         checkpoint = self.checkpoint()
-        self._warn()
+        if self.request.is_first:
+            warn_of_few(self._graphs(self.validation), wanted=self.preset.training.validation > 0)
         request, folder = self.request, self.request.folder
         solver = Solver(request.objective, request.seed, folder, request.on, track)
         targets: tuple[Ints | None, ...] = ()
@@ -298,16 +267,6 @@ class TrainingRun:
 
     def _graphs(self, problems: Sequence[Problem]) -> int:
         return len(problems) // max(1, len(self.request.rate))
-
-    def _warn(self) -> None:
-        """Warn, once for several seeds, if too few graphs are held out to choose an epoch by."""
-        held_out = self._graphs(self.validation)
-        if held_out >= MIN_HELD_OUT or not self.request.is_first:
-            return
-        if held_out:
-            LOG.warning(SMALL_VALIDATION, counted(held_out, "graph"))
-        elif self.preset.training.validation:
-            LOG.warning("%s", ONE_GRAPH)
 
     def _optima(self, solver: Solver) -> Floats:
         """Rewards of the validation optima, NaN for unknown ones."""

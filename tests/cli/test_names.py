@@ -13,7 +13,7 @@ from hostile import FRAGMENTS, names
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from streamplace.cli._output import print_json, progress, say, say_notes, waiting
+from streamplace.cli._printing import print_json, progress, say, say_notes, waiting
 from streamplace.cli.main import main
 from streamplace.model.message_text import printable
 

@@ -25,8 +25,8 @@ from streamplace.flink.advise.fixed_parallelism import (
 from streamplace.flink.layout import Layout
 from streamplace.flink.pin.apply import verify
 from streamplace.flink.program import program as programs
-from streamplace.flink.program.chains import operators_of
 from streamplace.flink.program.jars import MANIFEST, jar_copy, main_class
+from streamplace.flink.program.operator_names import operators_of
 from streamplace.flink.program.program import Program, kept_program, known_program, remember
 from streamplace.flink.rest.answers import JobVertex, PlanNode
 from streamplace.flink.rest.client import FlinkError, successor

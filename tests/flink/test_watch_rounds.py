@@ -507,7 +507,7 @@ def test_a_model_that_contradicts_forbids_nothing():
     unknown = [replace(one, is_known=False) for one in unknown]
     chosen = choose(tried(AB, 100), unknown, 2, seen(100, **BEHIND), is_trial=False)
     assert chosen.target == unknown[1]
-    assert chosen.words.endswith("what a, b carry is unknown, as the model is far off here")
+    assert chosen.words.endswith("the capacity of a, b is unknown, as the model is far off here")
 
 
 def test_the_interval_of_a_layout_holds_what_its_repeats_differ_by():

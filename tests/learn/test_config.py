@@ -6,7 +6,7 @@ from problems import chain
 import streamplace
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.weights import read_weights
-from streamplace.learn.config import MOST_DEVICES
+from streamplace.learn.config import MAX_DEVICES
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS, configured
 from streamplace.model import Cluster
@@ -16,11 +16,11 @@ from streamplace.model import Cluster
     "name", [name for name in MODELS if "devices" in MODELS[name].config.model_fields]
 )
 def test_a_training_is_only_advised_where_its_options_would_be_accepted(name):
-    assert MODELS[name].config.model_validate({"devices": MOST_DEVICES})
-    for devices in (MOST_DEVICES, MOST_DEVICES + 1):
+    assert MODELS[name].config.model_validate({"devices": MAX_DEVICES})
+    for devices in (MAX_DEVICES, MAX_DEVICES + 1):
         with pytest.raises(SettingError, match=f"{devices} devices, .*pilot") as refused:
             streamplace.place(chain(2), Cluster.uniform(devices), placer=name)
-        assert (f"'devices = {devices}'" in str(refused.value)) == (devices == MOST_DEVICES)
+        assert (f"'devices = {devices}'" in str(refused.value)) == (devices == MAX_DEVICES)
 
 
 def test_training_from_weights_asks_anew_what_to_train_on():

@@ -82,7 +82,7 @@ def test_a_step_stays_on_the_device_of_the_policy(model, changes, monkeypatch):
     config = options(model, **PLAIN[changes is PAPER_CODE, model], **changes)
     gpu = torch.device("cuda", 0)
     told = SimpleNamespace(device=gpu, initial_seed=lambda: 0)
-    monkeypatch.setattr(reinforce, "seeded", lambda *_: told)
+    monkeypatch.setattr(reinforce, "torch_generator", lambda *_: told)
     monkeypatch.setattr(torch.nn.Module, "to", moved)
     features = scale_of(config).document()
     task = LearningTask((PROBLEMS[2],) * 3, (), seed=0, device="cuda", features=features)

@@ -22,7 +22,7 @@ from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.giph import GiphConfig
+from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.policy import GiphPolicy, first_criticality
 from streamplace.papers.improving.batch import TaskBatch
 from streamplace.papers.improving.episodes import improver_of

@@ -20,7 +20,7 @@ from giph_reference import ends
 from layers_reference import linear, lstm, parameter
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.policy import seeded
+from streamplace.model.random_numbers import torch_generator
 from streamplace.objectives.registry import OBJECTIVES
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_choices_have_the_probabilities_of_the_equations(changes):
             assert drawn.entropy[g, s].item() == pytest.approx(entropy, abs=1e-3)
 
 
-GENERATOR = seeded(3, torch.device("cpu"))
+GENERATOR = torch_generator(3, torch.device("cpu"))
 
 
 def batch_of(of, problems):
@@ -139,7 +139,7 @@ def test_the_loss_weighs_decisions_by_roots_of_runtimes():
     pupil, bound = learner_of(of), OBJECTIVES["makespan"].bound(SMALL)
     average, batch = None, batch_of(of, [SMALL])
     for seed in range(3):
-        drawn = of.module(batch, 4, None, seeded(seed, of.device)).placements[0]
+        drawn = of.module(batch, 4, None, torch_generator(seed, of.device)).placements[0]
         placements = drawn.numpy().astype(np.int32)
         roots = np.sqrt(OBJECTIVES["makespan"].values(SMALL, placements) / bound)
         average = roots.mean() if average is None else average

@@ -26,7 +26,7 @@ from problems import PROBLEMS
 from strategies import problems as any_problem
 
 from streamplace.errors import FormatError
-from streamplace.learn.constructive.policy import seeded
+from streamplace.model.random_numbers import torch_generator
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.groups.nodes import Nodes, Traits, fractal_dimensions
 from streamplace.papers.hsdag.policy import parse
@@ -175,9 +175,12 @@ def episode(problems, samples=7, seed=4, **changes):
     """Samples of problems side by side, their rounds, and the edges [T, E] present in each."""
     of = hsdag_policy(problems, **changes)
     batch = of.on(problems).batch(torch.arange(len(problems)))
-    drawn = of.module(batch, samples, None, seeded(seed, of.device))
+    drawn = of.module(batch, samples, None, torch_generator(seed, of.device))
     edges, config = batch.graphs.edges.shape[1], of.module.config
-    kept = torch.rand(config.rounds, edges, generator=seeded(seed, of.device)) >= config.dropout
+    kept = (
+        torch.rand(config.rounds, edges, generator=torch_generator(seed, of.device))
+        >= config.dropout
+    )
     return of, batch, drawn, of.module.rounds(batch.graphs, list(kept)), kept.numpy()
 
 
@@ -238,7 +241,7 @@ def test_the_loss_is_that_of_equation_14():
 def test_choices_have_the_probabilities_of_the_equations(coarsened):
     """Groups and distributions of every round, and what samples of each round are worth."""
     of, batch, drawn, rounds, kept = episode(ALL, dropout=0.3, rounds=3, coarsened=coarsened)
-    again = of.module(batch, 2, drawn.placements[:, 2:], seeded(4, of.device))
+    again = of.module(batch, 2, drawn.placements[:, 2:], torch_generator(4, of.device))
     assert torch.allclose(drawn.log_probability[:, 2:], again.log_probability[:, 2:])
     start = 0
     for g, problem in enumerate(ALL):

@@ -22,7 +22,7 @@ from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.placeto import Order
+from streamplace.papers.placeto.model import Order
 from streamplace.papers.placeto.policy import OPERATOR_FEATURES, PlacetoPolicy
 
 pytestmark = pytest.mark.slow

@@ -12,15 +12,16 @@ from report_example import check_document
 
 import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
-from streamplace.cli._output import with_command
+from streamplace.cli._printing import with_command
 from streamplace.display.report import Report
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.limits import MAX_OPERATORS
 from streamplace.report.pages import as_json, document_of
-from streamplace.report.problems import MOST_OPERATORS, Shown, problem_part
+from streamplace.report.problems import Shown, problem_part
 
 TASKS = Path(__file__).parents[2] / "examples" / "tasks.json"
 
@@ -208,7 +209,7 @@ def test_sizes_are_within_their_limits(operators, devices, limit):
 
 @pytest.mark.slow
 def test_of_a_graph_that_is_too_large_a_report_has_the_words():
-    problem = random_problem(MOST_OPERATORS + 1, 7)
+    problem = random_problem(MAX_OPERATORS + 1, 7)
     result = streamplace.place(problem, placer="round-robin")
     placed = NamedPlacements(problem, (("p", result.placement),), result.judge)
     for subject in (result, placed, problem.graph):

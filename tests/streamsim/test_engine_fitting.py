@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from streamsim import build_instance, throughput
 from streamsim.engine import GivenSettings, Settings, fit, settings_for, simulate
-from streamsim.engine.fitting import common_ticks, most_ticks, time_step
+from streamsim.engine.settings import common_ticks, most_ticks, time_step
 from streamsim.steady import bottleneck, resource_loads
 
 NEAR = 0.02

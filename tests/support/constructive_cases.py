@@ -11,10 +11,10 @@ from streamplace.learn.shards import one_thread
 from streamplace.model import Problem
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.hdp import HdpConfig
 from streamplace.papers.hdp import policy as hdp
-from streamplace.papers.hsdag import HsdagConfig
+from streamplace.papers.hdp.model import HdpConfig
 from streamplace.papers.hsdag import policy as hsdag
+from streamplace.papers.hsdag.model import HsdagConfig
 
 PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
 NAMES = ("diamond", "heterogeneous", "constrained", "disconnected")

@@ -4,8 +4,8 @@ import torch
 from problems import chain, diamond, fork_join
 
 from streamplace.learn.env import ProblemTensors
-from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.features import OperatorScale, operator_features
+from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.network import built_module
 from streamplace.model import Cluster, Problem
 

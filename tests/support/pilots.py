@@ -5,9 +5,9 @@ import torch
 
 from streamplace.io.weights import write_weights
 from streamplace.learn.algorithms.kernels import DecisionRecord, empty_record
-from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP
 from streamplace.learn.models.pilot.learner import PilotModule
+from streamplace.learn.models.pilot.model import PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollouts import heads_of, network_of, places_after, rollouts
 from streamplace.learn.parameters import arrays_of

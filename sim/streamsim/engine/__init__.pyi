@@ -1,8 +1,6 @@
 from streamsim.engine.fitting import Doubt as Doubt
 from streamsim.engine.fitting import Fit as Fit
-from streamsim.engine.fitting import GivenSettings as GivenSettings
 from streamsim.engine.fitting import fit as fit
-from streamsim.engine.fitting import settings_for as settings_for
 from streamsim.engine.generators import Burst as Burst
 from streamsim.engine.generators import Constant as Constant
 from streamsim.engine.generators import Generator as Generator
@@ -16,8 +14,10 @@ from streamsim.engine.observations import trace as trace
 from streamsim.engine.runs import Runs as Runs
 from streamsim.engine.runs import simulate as simulate
 from streamsim.engine.runs import simulate_every_tick as simulate_every_tick
+from streamsim.engine.settings import GivenSettings as GivenSettings
 from streamsim.engine.settings import Policy as Policy
 from streamsim.engine.settings import Randomness as Randomness
 from streamsim.engine.settings import Settings as Settings
+from streamsim.engine.settings import settings_for as settings_for
 from streamsim.engine.single_tuples import mean_service as mean_service
 from streamsim.engine.single_tuples import tuple_times as tuple_times

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from streamplace.flink.program.chains import FUSED, LINE_END, operators_in, operators_of
 from streamplace.flink.program.jars import jar_copy
+from streamplace.flink.program.operator_names import FUSED, LINE_END, operators_in, operators_of
 from streamplace.flink.program.program import Program
 from streamplace.flink.program.submission import own_name, uploaded
 from streamplace.flink.rest.answers import PlanNode

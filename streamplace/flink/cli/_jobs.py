@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, spare_inputs, spare_others, writes
-from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
+from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, writes
+from streamplace.cli._output import spare_inputs, spare_others
+from streamplace.cli._printing import (
+    print_json,
+    print_line,
+    print_report,
+    say,
+    say_written,
+    waiting,
+)
 from streamplace.errors import SettingError
 from streamplace.flink.settings import (
     FlinkApplySettings,

@@ -11,7 +11,7 @@ import click
 
 from streamplace.cli._command import verb
 from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR
-from streamplace.cli._output import (
+from streamplace.cli._printing import (
     print_json,
     print_line,
     say,

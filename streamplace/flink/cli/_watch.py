@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, PICTURES, PLACEMENT, writes
-from streamplace.cli._output import print_json, print_line, print_report, say, say_written
+from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
+from streamplace.cli._printing import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.cli._move import access
 from streamplace.flink.settings import FlinkWatchSettings
 from streamplace.io.extras import extra
+from streamplace.io.suffixes import PICTURES
+from streamplace.settings.option import PLACEMENT
 
 if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
@@ -117,7 +119,7 @@ def _watch_pods(
     from streamplace.flink.store import Store
     from streamplace.flink.watch.log import WatchLog
     from streamplace.flink.watch.pods import (
-        MORE,
+        MAX_GROWTH,
         PodModeller,
         PodMover,
         PodRounds,
@@ -140,7 +142,7 @@ def _watch_pods(
     job = engine.job(settings.job)
     deployment, name = watchable(engine.rest, job), str(engine.rest.job(job)["name"])
     log = WatchLog.claimed(Store.usual(), resource.title, name, say)
-    most = settings.at_most or MORE * deployment.task_managers
+    most = settings.at_most or MAX_GROWTH * deployment.task_managers
     mover = None
     if not deployment.has_autoscaler:
         resume_by = f"streamplace flink move --rest {settings.rest} --resume"

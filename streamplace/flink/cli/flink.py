@@ -10,16 +10,9 @@ import click
 from annotated_types import Interval
 
 from streamplace.cli._command import CommandGroup, verb
-from streamplace.cli._options import (
-    ARGUMENTS,
-    JAR,
-    check_output,
-    common,
-    spare_inputs,
-    spare_others,
-    writes,
-)
-from streamplace.cli._output import (
+from streamplace.cli._options import ARGUMENTS, JAR, common, writes
+from streamplace.cli._output import check_output, spare_inputs, spare_others
+from streamplace.cli._printing import (
     print_file,
     print_json,
     print_line,

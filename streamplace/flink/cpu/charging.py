@@ -47,7 +47,7 @@ import numpy as np
 
 from streamplace.flink.measure.cost_fit import Prior
 from streamplace.flink.pin.hook import WRITER
-from streamplace.flink.program.chains import FUSED
+from streamplace.flink.program.operator_names import FUSED
 
 TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
 HELPERS, SOURCES, SINKS = "helpers of tasks", "helpers of sources", "helpers of sinks"

@@ -33,7 +33,7 @@ from streamplace.flink.rest.client import Rest
 from streamplace.model import Constraints, Problem, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
@@ -226,7 +226,7 @@ def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
         if not best or found > carried:
             best, carried = layout, found
         more = rates.kept + SATURATING * (carried - rates.kept)
-        if question.rate is not None or carried < rate or more > LARGEST:
+        if question.rate is not None or carried < rate or more > MAX_VALUE:
             break
         rate = more
     fitting = question.pinnable(best)

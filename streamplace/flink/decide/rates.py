@@ -44,7 +44,7 @@ from streamplace.flink.measure.cluster import (
 from streamplace.model import StreamGraph
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.profile_trust import Trust, profile_drift, trust_of
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 
 NEGLIGIBLE_RATE = 1e-6
 """Share of the rate of all sources below which some count as silent."""
@@ -282,7 +282,7 @@ class JobRates:
         grows = self._held_back if self.is_open else np.ones(len(rates), np.bool_)
         more = (rate - self.kept) / (graph.source_rate - self.kept)
         factors = self.factors if self.is_open else self.cost_factor
-        rates = np.minimum(np.where(grows, more, 1.0) * factors * rates, LARGEST)
+        rates = np.minimum(np.where(grows, more, 1.0) * factors * rates, MAX_VALUE)
         return graph.with_operators(replace(graph.operators, rate=rates))
 
     @property

@@ -27,7 +27,7 @@ from streamplace.flink.measure.profile import Remedy, profile
 from streamplace.flink.measure.source_lag import SourceFlow
 from streamplace.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.flink.measure.windows import JobWindows
-from streamplace.flink.program.chains import operators_in
+from streamplace.flink.program.operator_names import operators_in
 from streamplace.flink.rest.client import RUNNING, FlinkError, NoAnswer, Rest
 from streamplace.flink.rest.settings import shown_settings
 from streamplace.io.clusters import parse_cluster

@@ -33,7 +33,7 @@ from streamplace.model.graph import (
     PROFILE_WINDOWS,
 )
 from streamplace.model.streams import RESCALE
-from streamplace.model.units import LARGEST, UNLIMITED_BPS, digits
+from streamplace.model.units import MAX_VALUE, UNLIMITED_BPS, digits
 
 ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
@@ -96,7 +96,7 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
         if edge.is_broadcast and carried.tuples[e] > MAX_COPIES * profile.tuples[edge.target]
     }
     if profile.drift > 0:
-        facts[PROFILE_DRIFT] = float(f"{min(profile.drift, LARGEST):.4g}")
+        facts[PROFILE_DRIFT] = float(f"{min(profile.drift, MAX_VALUE):.4g}")
     profile.doubts[:] = dict.fromkeys(profile.doubts)  # another graph of this profile has the same
     if profile.doubts:
         facts["unmeasured"] = "; ".join(profile.doubts)
@@ -206,7 +206,7 @@ class Agreement(NamedTuple):
     @property
     def error(self) -> float:
         """Predicted over measured, less 1."""
-        return min(self.predicted / self.measured - 1, LARGEST)
+        return min(self.predicted / self.measured - 1, MAX_VALUE)
 
     @property
     def contradicts(self) -> bool:

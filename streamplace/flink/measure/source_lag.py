@@ -40,12 +40,12 @@ from streamplace.flink.measure.sampling import (
     source_metrics,
     tuples_per_record,
 )
-from streamplace.flink.program.chains import operators_in
+from streamplace.flink.program.operator_names import operators_in
 from streamplace.flink.rest.client import FlinkError, NoAnswer, Rest, job_path
 from streamplace.flink.rest.plan import plan_of, sources_of
 from streamplace.model import StreamGraph
 from streamplace.model.message_text import listed, quoted
-from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
+from streamplace.model.units import MAX_VALUE, Quantity, digits, tuple_rate
 
 BLOCKED = 0.02
 """Maximum share of time that a source may be back-pressured if its rate is the offered one."""
@@ -377,9 +377,9 @@ def requested_rate(rate: Quantity, flow: SourceFlow | None = None) -> float:
         )
     else:
         total = float(match[1]) * (offered or 0.0)
-    if not 0 < total <= LARGEST:
+    if not 0 < total <= MAX_VALUE:
         raise SettingError(
             f"--rate is {quoted(str(rate))}, or {total:g} tuples/s; it must be above 0 and at most "
-            f"{LARGEST:g}, such as 50000 or 2x of what the sources are offered"
+            f"{MAX_VALUE:g}, such as 50000 or 2x of what the sources are offered"
         )
     return total

@@ -31,7 +31,14 @@ from streamplace.flink.move.running_settings import (
     running_settings,
     submitted_settings,
 )
-from streamplace.flink.move.savepoints import RETAINED, latest, path_of, resumable, stop_of
+from streamplace.flink.move.savepoints import (
+    RETAINED,
+    chosen_folder,
+    latest,
+    path_of,
+    resumable,
+    stop_of,
+)
 from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import (
     FlinkMoved,
@@ -60,7 +67,6 @@ from streamplace.flink.rest.client import (
     stop_trigger,
 )
 from streamplace.flink.rest.plan import job_operators, layout_of
-from streamplace.flink.rest.settings import savepoint_folder
 from streamplace.model.message_text import listed
 
 LOG = logging.getLogger(__package__)
@@ -243,19 +249,8 @@ class FlinkMove:
         ).run()
 
     def savepoint_folder(self) -> str:
-        """Folder of savepoints: given, or by the settings of the job or of the cluster.
-
-        Raises SettingError when no folder is known.
-        """
-        if self.settings.savepoints:
-            return self.settings.savepoints
-        folder = savepoint_folder(self.program.settings, self.rest.settings())
-        if folder is None:
-            raise SettingError(
-                "the cluster has no folder for savepoints (execution.checkpointing.savepoint-dir); "
-                "name one with --savepoints"
-            )
-        return folder
+        """Folder of savepoints; see `chosen_folder`."""
+        return chosen_folder(self.rest, self.settings.savepoints, self.program.settings)
 
     def resume_line(self, job: str) -> str:
         """Command that finishes a move of a job, whose program is in the store."""

@@ -1,4 +1,4 @@
-"""Saved state: stop a job with a savepoint, find its last state, and jobs that continue from it.
+"""Saved state: its folder, a stop with a savepoint, the last state, jobs that continue from it.
 
 Flink lists the checkpoints and savepoints of the jobs that it knows. It lets any number of jobs
 start from one savepoint, and each of them would write its own output. A job that another user has
@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any, NamedTuple
 
+from streamplace.errors import SettingError
 from streamplace.flink.move.decision_table import Stop
 from streamplace.flink.move.journal import unfinished
 from streamplace.flink.rest.answers import (
@@ -42,6 +43,8 @@ START_STATES = ("INITIALIZING", "CREATED")
 RETAINED, IF_FAILED = "retain_on_cancellation", "delete_on_cancellation"
 NOT_RETAINED = "no_externalized_checkpoints"
 """Flink's words for when the checkpoints of a job that has ended are kept."""
+SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+"""Flink's settings for the folder of savepoints; the second is the older name."""
 LEFT_NOTHING = "left no checkpoint or savepoint; submit it again"
 _MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
@@ -73,6 +76,29 @@ def suppress_missing() -> Iterator[None]:
     except Refusal as error:
         if error.status >= 500:
             raise NoAnswer(str(error)) from None
+
+
+def savepoint_folder(*places: Mapping[str, str]) -> str | None:
+    """Folder of savepoints by the first settings that name one; None if none do.
+
+    >>> savepoint_folder({}, {"state.savepoints.dir": "/old"})
+    '/old'
+    """
+    named = (place[key] for place in places for key in SAVEPOINT_FOLDERS if place.get(key))
+    return next(named, None)
+
+
+def chosen_folder(rest: Rest, given: str | None, settings: Mapping[str, str]) -> str:
+    """Folder of savepoints: given, or by the settings of the job or of its cluster.
+
+    Raises SettingError when no folder is known.
+    """
+    if folder := given or savepoint_folder(settings, rest.settings()):
+        return folder
+    raise SettingError(
+        f"the cluster has no folder for savepoints ({SAVEPOINT_FOLDERS[0]}); name one with "
+        "--savepoints"
+    )
 
 
 def stop(rest: Rest, job: str, folder: str | None) -> str:

@@ -18,10 +18,11 @@ from typing_extensions import TypedDict
 
 from streamplace.errors import SettingError
 from streamplace.flink.deployment import DEPLOYMENT, SESSION_JOB
+from streamplace.flink.move.savepoints import savepoint_folder
 from streamplace.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
 from streamplace.flink.rest.answers import Amount, fields, first_fault, rows
 from streamplace.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.flink.rest.settings import has_autoscaler, savepoint_folder, shown_settings
+from streamplace.flink.rest.settings import has_autoscaler, shown_settings
 from streamplace.io.fields import Finite, ListOf
 from streamplace.model.message_text import counted, shown
 

@@ -21,7 +21,7 @@ from streamplace.flink.pin.pinning import (
     limit_name,
     pinning,
 )
-from streamplace.flink.program.chains import operators_in
+from streamplace.flink.program.operator_names import operators_in
 from streamplace.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.flink.rest.plan import JobPlan
 from streamplace.flink.rest.settings import BUFFER_SIZE, memory_bytes

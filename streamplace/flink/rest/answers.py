@@ -20,9 +20,9 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from streamplace.io.fields import ListOf
-from streamplace.model.devices import MOST_CORES
+from streamplace.model.devices import MAX_CORES
 from streamplace.model.message_text import quoted, shown
-from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.operators import MAX_SUBTASKS
 
 MAX_TEXT = 300
 """Maximum number of characters of a path, or of a server's text, in a message."""
@@ -37,7 +37,7 @@ class JobVertex(TypedDict):
 
     id: str
     name: str
-    parallelism: Annotated[int, Field(ge=-1, le=MOST_SUBTASKS)]
+    parallelism: Annotated[int, Field(ge=-1, le=MAX_SUBTASKS)]
     maxParallelism: NotRequired[int]
     slotSharingGroupId: NotRequired[str | None]
     status: str
@@ -107,7 +107,7 @@ def _assigned(device: str | None) -> str | None:
 Subtask = TypedDict(
     "Subtask",
     {
-        "subtask": Annotated[int, Field(ge=0, le=MOST_SUBTASKS)],
+        "subtask": Annotated[int, Field(ge=0, le=MAX_SUBTASKS)],
         "attempt": Annotated[int, Field(ge=0)],
         "taskmanager-id": Annotated[str | None, AfterValidator(_assigned)],
         "status": str,
@@ -194,7 +194,7 @@ ANSWERS: dict[str, Any] = {
             freeSlots=NotRequired[int],
             totalResource=_RESOURCES,
             freeResource=_RESOURCES,
-            hardware=fields(cpuCores=Annotated[int, Field(ge=0, le=MOST_CORES)]),
+            hardware=fields(cpuCores=Annotated[int, Field(ge=0, le=MAX_CORES)]),
             memoryConfiguration=fields(totalProcessMemory=NotRequired[Amount | None]),
         )
     ),

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streamplace.flink.layout import Layout
-from streamplace.flink.program.chains import FUSED, TaskOperator, operators_of
+from streamplace.flink.program.operator_names import FUSED, TaskOperator, operators_of
 from streamplace.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
 from streamplace.flink.rest.client import FINISHED, FlinkError, Rest, job_path
 from streamplace.model.message_text import quoted, shown
-from streamplace.model.operators import MOST_KEY_GROUPS
+from streamplace.model.operators import MAX_KEY_GROUPS
 
 _ITERATIONS = ("IterationSource-", "IterationSink-")
 """Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
@@ -107,7 +107,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
             tuple(own.shown for own in operators),
             tuple(own.name for own in operators if not own.is_sure),
             FUSED.join(dict.fromkeys(own.about for own in operators if own.about)),
-            min(MOST_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
+            min(MAX_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
             group,
             row["status"] == FINISHED,
             tuple(own.text for own in operators if own.text),

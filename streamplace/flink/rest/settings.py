@@ -16,8 +16,6 @@ REMEDY = (
 )
 USUAL, REACTIVE = "Default", "Reactive"
 """Scheduler of Flink that can be used, and the mode of another one in which jobs take all slots."""
-SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
-"""Flink's settings for the folder of savepoints; the second is the older name."""
 AUTOSCALER = ("job.autoscaler.", "kubernetes.operator.job.autoscaler.")
 """Prefixes of the autoscaler's settings; the second is the older one."""
 OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
@@ -80,16 +78,6 @@ def _seconds(text: str) -> float | None:
             return TypeAdapter(timedelta).validate_python(iso).total_seconds()
     match = _DURATION.fullmatch(text.strip().lower())
     return int(match[1]) * _SECONDS[match[2]] if match else None
-
-
-def savepoint_folder(*places: Mapping[str, str]) -> str | None:
-    """Folder of savepoints by the first settings that name one; None if none do.
-
-    >>> savepoint_folder({}, {"state.savepoints.dir": "/old"})
-    '/old'
-    """
-    named = (place[key] for place in places for key in SAVEPOINT_FOLDERS if place.get(key))
-    return next(named, None)
 
 
 def has_autoscaler(settings: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""Carry out the decisions of a watch, each at most once, whenever the watch is killed.
+"""Carry out the decisions of a watch, each at most once, even if the watch is killed.
 
 A decision is written before it is carried out, by the transaction of a move. On start, a decision
 without an outcome is looked up in the journal of moves, then among the jobs that Flink knows.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.constants import RESUME_PAUSE_SECONDS
+from streamplace.flink.constants import CHECK_SECONDS, RESUME_PAUSE_SECONDS
 from streamplace.flink.layout import Layout
 from streamplace.flink.ledger import note_in_ledger
 from streamplace.flink.move.decision_table import Copy
@@ -31,8 +31,6 @@ from streamplace.flink.watches import FAILED, MOVED, RETURNED, UNBEGUN, UNSAVED,
 from streamplace.io.placements import Prediction
 
 BY = "flink watch"
-CHECK_SECONDS = 1.0
-"""Seconds between two checks of the job's health."""
 
 
 class Notices:
@@ -112,13 +110,13 @@ class WatchMover:
     move: FlinkMove  # carries out moves as transactions
     spares: Spares
     log: WatchLog
-    # Raises SettingError if the program is not the one any more with which the watch began.
+    # Raises SettingError if the program has changed since the watch began.
     check_program: Callable[[], None] = lambda: None
 
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Move a job to the chosen layout; return the id of the job that runs afterwards.
 
-        The next round measures its rate there, which is no condition of the move. Raises
+        The next round measures its rate there; the move does not depend on it. Raises
         MoveUnderWay when another command moves it. Raises StoreError when the decision cannot be
         written; nothing was done. Raises StreamplaceError when the program does not fit, or has
         changed; nothing was done.
@@ -202,7 +200,7 @@ class WatchMover:
     def _finished(self, number: int, why: str) -> str | None:
         """Finish an interrupted move, or look up its outcome."""
         job = self.log.decisions[number].job
-        # Its own move, or the one that has started it; one that returned it is left to its command.
+        # Its own move, or the move that started it; a move that returned it is left to its command.
         if any(job in (move.job, move.successor) for move in self.move.unfinished_moves()):
             try:
                 return self._carried_out(number, lambda: self.move.resume(job))

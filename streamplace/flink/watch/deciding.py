@@ -145,7 +145,7 @@ class RoundObservation:
 
     sample: JobSample
     hour: time  # time of day
-    moves: tuple[PastMove, ...] = ()  # all of the watch, in order
+    moves: tuple[PastMove, ...] = ()  # all moves of the watch, in order
     # The model of the job, or why it has none, if it was measured since the last observation.
     measurement: JobModel | str | None = None
 
@@ -156,7 +156,7 @@ class LastMeasurement(NamedTuple):
     sample: JobSample  # right before the measurement
     at: float  # time of its end
     was_behind: bool | None  # whether the job fell behind then; None while unknown
-    model: JobModel | None  # the earlier one if the measurement failed
+    model: JobModel | None  # the earlier model if the measurement failed
     failure: str = ""  # why it failed
 
     def is_of(self, sample: JobSample) -> bool:
@@ -176,7 +176,7 @@ class TriedLayout(NamedTuple):
 class WatchState:
     """State of a watch between two rounds."""
 
-    sample: JobSample | None = None  # the last one
+    sample: JobSample | None = None  # the last sample
     watched: float = 0.0  # duration of the watch in seconds
     checkpoints_fail: bool = False
     moved_at: float = -math.inf  # time of the last attempted move
@@ -545,7 +545,7 @@ def choose(
         target = min(unknown, key=lambda o: (o.order, o.moves))
         devices = ", ".join(target.devices)
         return WatchChoice(
-            f"{behind}; what {devices} carry is unknown, as the model is far off here", target
+            f"{behind}; the capacity of {devices} is unknown, as the model is far off here", target
         )
     if is_worse and best in allowed:
         return WatchChoice(f"{behind}; {best}", best)
@@ -652,7 +652,7 @@ class Guards:
         observation: RoundObservation,
         state: WatchState,
     ) -> str:
-        """Why nothing is moved now; empty if something may be.
+        """Reason to move nothing now; empty if a move is allowed.
 
         A job returns from a trial at any time, unless its last return has failed. One that falls
         behind does not wait for the least time to get more TaskManagers, or to go where the

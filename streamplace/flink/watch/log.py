@@ -81,7 +81,7 @@ class WatchLog:
     def _own(self) -> Iterator[Rows]:
         """One transaction; JobWatched if another process has claimed the watch since.
 
-        That may be one on another machine with this folder, which cannot see this process.
+        That process may run on another machine that shares the folder, and cannot see this one.
         """
         with self.store.transaction() as rows:
             watch = rows.get(WATCHES, self.watch)
@@ -165,12 +165,12 @@ class WatchLog:
 
 
 def watched_ids(store: Store, job: str) -> list[str]:
-    """Present ids of watched jobs that a job may be, before or after starts elsewhere."""
+    """Current ids of watched jobs that an id may stand for, before or after starts elsewhere."""
     return [watch.job for watch in store.rows(WATCHES).values() if _is_of(watch, job)]
 
 
 def unfinished(store: Store) -> list[str]:
-    """Present ids of watched jobs whose last start elsewhere has no outcome."""
+    """Current ids of watched jobs whose last start elsewhere has no outcome."""
     return [
         watch.job
         for number, watch in store.rows(WATCHES).items()

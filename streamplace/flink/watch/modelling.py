@@ -38,8 +38,8 @@ class JobModeller:
     at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
     budget: Budget = USUAL_BUDGET  # budget of each search
     _notes: set[str] = field(default_factory=set, init=False)  # printed notes
-    # Operator → what its subtasks took in all layouts that were measured, averaged by rate, so that
-    # a watch of weeks does not keep every window.
+    # Operator → use of its subtasks in all measured layouts, averaged by rate, so that a watch of
+    # weeks does not keep every window.
     _observed: dict[str, Sequence[Observation]] = field(default_factory=dict, init=False)
 
     def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:

@@ -18,7 +18,7 @@ from streamplace.flink.advise.equal_pods import (
     JobOnOffer,
     JobOnPods,
 )
-from streamplace.flink.constants import CLEAR_GAIN
+from streamplace.flink.constants import CHECK_SECONDS, CLEAR_GAIN
 from streamplace.flink.decide.improving import Trial
 from streamplace.flink.decide.rates import JobRates
 from streamplace.flink.engine import FlinkEngine
@@ -30,7 +30,7 @@ from streamplace.flink.operator.patching import PatchTransaction, check_change
 from streamplace.flink.operator.resource import FAILED, FlinkResource, read_deployment
 from streamplace.flink.rest.client import FlinkError, NoAnswer, only_job
 from streamplace.flink.rest.plan import layout_of
-from streamplace.flink.watch.acting import CHECK_SECONDS, Notices, decision_of
+from streamplace.flink.watch.acting import Notices, decision_of
 from streamplace.flink.watch.deciding import (
     JobModel,
     LayoutOption,
@@ -47,8 +47,8 @@ from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.units import digits
 from streamplace.planning.offers import Catalogue, Offer
 
-MORE = 2
-"""Most pods if the user sets no limit, as a multiple of those at the beginning (judgement)."""
+MAX_GROWTH = 2
+"""Most pods without a limit of the user, as a multiple of the pods at the beginning (judgement)."""
 
 
 def numbered(layout: Layout) -> Layout:
@@ -121,7 +121,7 @@ def only_pod(cluster: Cluster) -> Offer:
 
 
 def parallelism_to(before: Layout, after: Layout) -> int:
-    """Parallelism of a job after a change, which operators do not have whose program sets another.
+    """Parallelism of a job after a change; operators whose program sets one keep theirs.
 
     >>> parallelism_to(Layout({"map": ["pod-0"], "sink": ["pod-0"] * 4}),
     ...                Layout({"map": ["pod-0", "pod-1"], "sink": ["pod-0"] * 4}))
@@ -145,7 +145,7 @@ class PodMover:
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Change the number of pods to the chosen one; return the job.
 
-        Others may have changed since the watch began what it rests on: raises FlinkError then.
+        Raises FlinkError if others have changed the conditions since the watch began.
         """
         target = choice.target
         assert target is not None
@@ -170,7 +170,7 @@ class PodMover:
             return decision.job
 
     def finish_unrecorded(self) -> None:
-        """Finish a change that has no decision here, as one that another machine has begun."""
+        """Finish a change without a decision here, such as one that another machine has begun."""
         with suppress(SettingError):  # no journal
             ended = PatchTransaction(
                 self.api, self._claim_again(), self.log.tell, self.timeout
@@ -185,7 +185,7 @@ class PodMover:
         self.log.note_rate(decision, rate)
 
     def _ended(self, number: int, claim: PatchClaim) -> str:
-        """Carry a change out; the next round measures the rate, which is no condition."""
+        """Carry out a change; it does not depend on the rate, which the next round measures."""
         ended = PatchTransaction(self.api, claim, self.log.tell, self.timeout).run()
         states = {
             PatchStep.KEPT: MOVED,
@@ -233,7 +233,7 @@ def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -
                 if now.has_ended:
                     rounds.log.tell(f"the job of {resource.title} has ended")
                     return
-                if not now.error or now.lifecycle == FAILED:  # others pass, as of a lost node
+                if not now.error or now.lifecycle == FAILED:  # others pass, as after a lost node
                     now.check()
                 if rounds.mover is not None:
                     rounds.mover.resource = now

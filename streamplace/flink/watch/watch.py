@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from streamplace.errors import PlacementError, SettingError, StreamplaceError
-from streamplace.flink.constants import FAULT_SECONDS
+from streamplace.flink.constants import CHECK_SECONDS, FAULT_SECONDS
 from streamplace.flink.deployment import JobDeployment, deployment_of
 from streamplace.flink.layout import Layout
 from streamplace.flink.move.running_settings import RETENTION
@@ -39,7 +39,7 @@ from streamplace.flink.rest.client import (
 from streamplace.flink.rest.plan import layout_of
 from streamplace.flink.rest.settings import scheduler_fault
 from streamplace.flink.store import Store
-from streamplace.flink.watch.acting import CHECK_SECONDS, Notices, WatchMover
+from streamplace.flink.watch.acting import Notices, WatchMover
 from streamplace.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
 from streamplace.flink.watch.rounds import JobRounds
 from streamplace.flink.watches import BEGUN, UNBEGUN
@@ -74,7 +74,8 @@ class Watch:
     layout: Layout = field(default_factory=Layout, init=False)  # its placement
     # Since when it has failed or lacked TaskManagers.
     _troubled_since: float | None = field(default=None, init=False)
-    _has_lost: bool = field(default=False, init=False)  # a TaskManager since it ran last
+    # Whether it has lost a TaskManager since it last ran.
+    _has_lost: bool = field(default=False, init=False)
     _last_check: ProgramCheck | None = field(default=None, init=False)
 
     def begin(self, job: str, placement: Layout | None = None) -> str:

@@ -24,6 +24,7 @@ from streamplace.learn.shards import one_thread
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import torch_generator
 
 CLOSED = -1e9
 """Logit of a device that is not open."""
@@ -155,13 +156,10 @@ class ConstructivePolicy:
         """Legal placements [S, N] of one problem, drawn from the policy."""
         with one_thread(), torch.no_grad():
             batch = self.on([problem]).batch(torch.tensor([0], device=self.device))
-            drawn = self.module(batch, samples, None, seeded(seed, self.device)).placements[0]
+            drawn = self.module(
+                batch, samples, None, torch_generator(seed, self.device)
+            ).placements[0]
         return problem.repaired(drawn.cpu().numpy().astype(np.int32))
-
-
-def seeded(seed: int, device: torch.device) -> torch.Generator:
-    """Generator of a seed, on a device."""
-    return torch.Generator(device).manual_seed(seed % 2**63)
 
 
 def batches_by_size(sizes: Longs) -> list[Longs]:

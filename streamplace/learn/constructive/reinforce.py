@@ -34,7 +34,7 @@ from streamplace.learn.constructive.memory import (
     random_placements,
     repeated,
 )
-from streamplace.learn.constructive.policy import ConstructivePolicy, Decisions, Prepared, seeded
+from streamplace.learn.constructive.policy import ConstructivePolicy, Decisions, Prepared
 from streamplace.learn.env import Environment, ProblemTensors
 from streamplace.learn.env.fresh import FreshProblems
 from streamplace.learn.learner import StepReport
@@ -43,6 +43,7 @@ from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import steady
 from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import torch_generator
 
 LEAST_REWARD = 1e-6
 """Smaller rewards are raised to this, since their inverse has no bound."""
@@ -112,7 +113,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of the policy gradient on drawn and on replayed samples, summed over the rows."""
-        generator = seeded(seed, self.policy.device)
+        generator = torch_generator(seed, self.policy.device)
         if self._fresh is not None and epoch >= self._imitated:
             return self._loss_on_fresh(self._fresh, rows, generator)
         numbers = torch.from_numpy(rows).to(self.policy.device)

@@ -16,15 +16,14 @@ from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.config import MAX_OPERATORS
 from streamplace.model.arrays import Array, Arrays
 from streamplace.model.coarsening import finest_level
 from streamplace.model.least_peak import peak_yardstick
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes
 
-MOST_OPERATORS = 4096
-"""Largest graph: it is a few tensors of operators by operators, of 64 MB each."""
-MOST_BYTES = 16e9
+MAX_BYTES = 16e9
 """Most memory for tensors of operators by operators, of all graphs together."""
 ORDERS = 16
 """Orders of decision of a problem among which a training chooses."""
@@ -249,13 +248,13 @@ def _padded(array: Array, rows: int, columns: int) -> Array:
 
 def _check_size(problems: int, n: int, *, ruled: bool) -> None:
     """Raise SettingError if the tensors of pairs of operators would be too large."""
-    if n > MOST_OPERATORS:
+    if n > MAX_OPERATORS:
         raise SettingError(
-            f"the graph has {n} operators, but the model supports at most {MOST_OPERATORS}; "
+            f"the graph has {n} operators, but the model supports at most {MAX_OPERATORS}; "
             "use the placer pilot or anneal"
         )
     size = (28 if ruled else 20) * problems * n**2
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise SettingError(
             f"{problems} graphs, all padded to the largest of {n} operators, would take "
             f"{format_bytes(size)}; leave out the largest graphs, or train pilot"

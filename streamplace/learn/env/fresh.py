@@ -24,7 +24,7 @@ from torch import Tensor
 
 from streamplace.families.branched import STANDARD, Branched, Topology, is_small
 from streamplace.families.registry import FAMILIES
-from streamplace.learn.config import MOST_FRESH_DEVICES
+from streamplace.learn.config import MAX_FRESH_DEVICES
 from streamplace.learn.env.batch import Batch, ProblemTensors
 from streamplace.model.arrays import Longs
 from streamplace.model.cluster import Cluster
@@ -95,7 +95,7 @@ class FreshProblems:
         rng = np.random.default_rng(generator.initial_seed())
         return max(
             DEVICES,
-            round(math.exp(rng.uniform(math.log(2), math.log(min(MOST_FRESH_DEVICES, 2 * n))))),
+            round(math.exp(rng.uniform(math.log(2), math.log(min(MAX_FRESH_DEVICES, 2 * n))))),
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from streamplace.display.report import percent, some
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Longs
 from streamplace.model.message_text import shown
-from streamplace.model.mixins import WIDEST
+from streamplace.model.mixins import MAX_WIDTH
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import UNLIMITED_BPS, digits
@@ -162,7 +162,7 @@ class FullestResource:
         return RESOURCES[self.kind].format(self.name)
 
     def __repr__(self) -> str:
-        return shown(f"<{type(self).__name__}: {self.label} at {percent(self.load)}>", WIDEST)
+        return shown(f"<{type(self).__name__}: {self.label} at {percent(self.load)}>", MAX_WIDTH)
 
 
 @dataclass(frozen=True, slots=True)

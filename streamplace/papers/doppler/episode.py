@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, pad
 
 from streamplace.model.arrays import ROUNDING
-from streamplace.papers.doppler import DopplerConfig
+from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.network import Heads
 from streamplace.papers.doppler.tensors import TaskTensors
 

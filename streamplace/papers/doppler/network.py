@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, leaky_relu, linear, pad
 
-from streamplace.papers.doppler import DopplerConfig
+from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.tensors import TASK_FEATURES, TaskTensors
 
 SLOPE = 0.1

@@ -30,8 +30,8 @@ from streamplace.learn.shards import one_thread
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import LIKELIEST, EpisodeStep, episodes
+from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.network import FEATURES, DopplerModule, Heads
 from streamplace.papers.doppler.tensors import TaskTensors
 

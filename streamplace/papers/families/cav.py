@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.families.draws import generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.arrays import Floats
@@ -25,6 +24,7 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.problem import Moving, Problem
+from streamplace.model.random_numbers import generator
 from streamplace.papers.families.tasks import TaskList
 
 TYPES = ("a", "b", "c")

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.families.draws import generator
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import generator
 from streamplace.papers.families.neural import NeuralNet, NeuralNets
 
 NODES = 5

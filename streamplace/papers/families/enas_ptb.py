@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamplace.families.draws import THOUSANDTHS, around, generator, short, thousandths
+from streamplace.families.draws import THOUSANDTHS, around, short, thousandths
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import generator
 from streamplace.papers.families.giph import symmetric
 from streamplace.papers.families.neural import Cell, draw_cell, ends_of, microseconds
 from streamplace.papers.families.tasks import ELEMENT_BYTES, grouped, task_graph, tasks_of

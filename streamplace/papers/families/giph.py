@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
-from streamplace.families.draws import THOUSANDTHS, around, generator, short, thousandths
+from streamplace.families.draws import THOUSANDTHS, around, short, thousandths
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.arrays import Floats
@@ -30,6 +30,7 @@ from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import generator
 from streamplace.papers.families.tasks import INSTRUCTIONS, task_graph, tasks_of
 
 TYPES = 5

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamplace.families.draws import around, generator
+from streamplace.families.draws import around
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import generator
 from streamplace.papers.families.giph import (
     BANDWIDTH,
     DELAY,

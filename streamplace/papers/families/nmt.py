@@ -8,10 +8,10 @@ graphs are lost; sizes are those of Table I of the study: 16 to 30 steps give it
 
 from collections.abc import Iterator
 
-from streamplace.families.draws import generator
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import generator
 from streamplace.papers.families.neural import NeuralNet, NeuralNets
 
 STEPS = (16, 30)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamplace.families.draws import generator
 from streamplace.families.parameters import parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
+from streamplace.model.random_numbers import generator
 from streamplace.papers.families.neural import (
     Cell,
     NeuralNet,

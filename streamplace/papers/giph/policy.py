@@ -40,7 +40,7 @@ import torch
 from torch import Tensor, nn
 
 from streamplace.learn.improver import STEPS_PER_OPERATOR
-from streamplace.papers.giph import EDGE_FEATURES, NODE_FEATURES, GiphConfig
+from streamplace.papers.giph.model import EDGE_FEATURES, NODE_FEATURES, GiphConfig
 from streamplace.papers.improving.batch import PassTimes, TaskBatch
 from streamplace.papers.improving.episodes import Episodes, ImprovingPolicy
 from streamplace.papers.improving.messages import (

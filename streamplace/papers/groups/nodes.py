@@ -24,7 +24,7 @@ from streamplace.learn.constructive.policy import FeatureScale
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.families.tasks import grouped
-from streamplace.papers.groups import Trait
+from streamplace.papers.groups.model import Trait
 
 WAVES = 16
 """Size of the embedding of a position."""

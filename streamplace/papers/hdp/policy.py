@@ -31,9 +31,9 @@ from streamplace.learn.constructive.policy import (
 )
 from streamplace.learn.parameters import lstm, normal
 from streamplace.model.problem import Problem
-from streamplace.papers.groups import Trait
+from streamplace.papers.groups.model import Trait
 from streamplace.papers.groups.nodes import Nodes, Traits
-from streamplace.papers.hdp import HdpConfig
+from streamplace.papers.hdp.model import HdpConfig
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")
 

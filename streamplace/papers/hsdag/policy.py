@@ -38,7 +38,7 @@ from streamplace.learn.constructive.policy import (
 )
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes, Traits
-from streamplace.papers.hsdag import HOPS, HsdagConfig
+from streamplace.papers.hsdag.model import HOPS, HsdagConfig
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.families.draws import generator
 from streamplace.learn.algorithms.baselines import more_than_others
 from streamplace.learn.improver import STEPS_PER_OPERATOR
 from streamplace.learn.learner import StepReport
@@ -28,9 +27,10 @@ from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import with_costs
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
-from streamplace.papers.improving import ImprovingConfig
+from streamplace.model.random_numbers import generator
 from streamplace.papers.improving.batch import side_by_side
 from streamplace.papers.improving.episodes import Episodes, ImprovementStep, ImprovingPolicy
+from streamplace.papers.improving.model import ImprovingConfig
 
 LEAST = 1e-12
 """Smallest reward whose logarithm is taken."""

@@ -29,7 +29,7 @@ from streamplace.model.message_text import quoted
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream
-from streamplace.model.units import LARGEST, Stated
+from streamplace.model.units import MAX_VALUE, Stated
 
 INSTRUCTIONS = 1e6
 """Instructions for a cost of 1, which a node of speed 1 executes in a second."""
@@ -102,7 +102,7 @@ def read_saga(path: Path) -> Iterator[Problem]:
 def _scale(tasks: TaskGraph) -> float:
     """Factor of costs and speeds, which have no unit: a power of ten that keeps costs in range."""
     largest = max((task["cost"] for task in tasks["tasks"]), default=0.0)
-    excess = largest / (LARGEST / INSTRUCTIONS)
+    excess = largest / (MAX_VALUE / INSTRUCTIONS)
     return 1.0 if excess <= 1 else 10.0 ** -(math.floor(math.log10(excess)) + 1)
 
 
@@ -134,7 +134,7 @@ def _bandwidth(row: Mapping[str, int], n: int, links: list[SagaLink]) -> Floats:
                     f"a link ends at {quoted(end)}, which is not a node; add the node"
                 )
         a, b = row[link["source"]], row[link["target"]]
-        speed = LARGEST if link["speed"] is None else min(8 * link["speed"], LARGEST)
+        speed = MAX_VALUE if link["speed"] is None else min(8 * link["speed"], MAX_VALUE)
         matrix[a, b] = matrix[b, a] = speed
     for source, target in combinations(row, 2):
         if not matrix[row[source], row[target]]:

@@ -33,7 +33,7 @@ from streamplace.papers.improving.messages import (
     scaled,
     summaries,
 )
-from streamplace.papers.placeto import PlacetoConfig
+from streamplace.papers.placeto.model import PlacetoConfig
 
 HIDDEN = 32
 SUMMARY = 2 * WIDTH

@@ -17,16 +17,13 @@ from streamplace.model.coarsening import Level, contracted, finest_level
 from streamplace.model.least_peak import least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.placers.anneal.walk import (
+from streamplace.placers.anneal.starts import (
     best_place,
     first_place,
     obvious_places,
-    peak_of,
-    placement_of,
     places_of,
-    proceed,
-    value_of,
 )
+from streamplace.placers.anneal.walk import peak_of, placement_of, proceed, value_of
 from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found

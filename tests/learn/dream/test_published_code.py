@@ -17,9 +17,10 @@ from streamplace.learn.algorithms.baselines import favouring_gains
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import TrainingConfig
 from streamplace.learn.constructive.memory import random_placements
-from streamplace.learn.models.dream import AllocatorConfig, policy
+from streamplace.learn.models.dream import policy
 from streamplace.learn.models.dream.additive import MaxPooling, neighbours
 from streamplace.learn.models.dream.features import operator_features
+from streamplace.learn.models.dream.model import AllocatorConfig
 from streamplace.learn.models.dream.network import GraphEncoder
 from streamplace.learn.registry import MODELS as REGISTERED
 from streamplace.learn.registry import LearningTask

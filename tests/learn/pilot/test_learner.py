@@ -12,8 +12,8 @@ from streamsim import throughput
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.learner import elsewhere
+from streamplace.learn.models.pilot.model import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, trained
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask

@@ -16,8 +16,8 @@ from seeded import seeded
 
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS
-from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import EpisodeStep, episodes
+from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.network import DopplerModule
 from streamplace.papers.doppler.policy import choices, greedy, legal, numbers_of
 from streamplace.papers.doppler.tensors import TaskTensors

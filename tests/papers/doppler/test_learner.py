@@ -9,7 +9,7 @@ from adam import rows, taught
 
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.objectives.registry import OBJECTIVES, named_objective
-from streamplace.papers.doppler import DopplerConfig
+from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.network import FEATURES
 from streamplace.papers.doppler.policy import DopplerLearner
 from streamplace.papers.families.chainmm import ChainMM, chainmm

@@ -8,16 +8,16 @@ import torch
 from adam import rows, taught
 from problems import PROBLEMS, many_sources
 
-from streamplace.families.draws import generator
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.reward import reward_of, with_costs
 from streamplace.model import Cluster, Problem
 from streamplace.model.problem import random_placements
+from streamplace.model.random_numbers import generator
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.giph import GiphConfig
+from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.policy import GiphPolicy
-from streamplace.papers.improving import ImprovingConfig
+from streamplace.papers.improving.model import ImprovingConfig
 from streamplace.papers.improving.reinforce import ImprovingLearner
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from torch.nn.functional import linear, one_hot, pad
 
 from streamplace.learn.constructive.policy import CLOSED
 from streamplace.learn.env import Batch, Observation
-from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
+from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.parameters import lstm
 
 Encoded = tuple[Tensor, Tensor]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from streamplace.learn.constructive.policy import FeatureScale
 from streamplace.learn.env import Batch
-from streamplace.learn.models.dream import COMMON, FEATURES
+from streamplace.learn.models.dream.model import COMMON, FEATURES
 
 LEAST = 1e-4
 """Smaller shares of a device or link are raised to this before the logarithm."""

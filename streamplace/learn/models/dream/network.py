@@ -13,7 +13,6 @@ from torch.nn.functional import linear
 
 from streamplace.learn.constructive.policy import CLOSED, Decisions, chosen_devices
 from streamplace.learn.env import Batch, Environment, Observation
-from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.additive import (
     AdditiveDecoder,
     Encoded,
@@ -26,6 +25,7 @@ from streamplace.learn.models.dream.additive import (
 )
 from streamplace.learn.models.dream.devices import N_FEATURES, N_READ, DeviceFeatures, summary
 from streamplace.learn.models.dream.features import OperatorScale, operator_features
+from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.parameters import lstm, normal
 
 

@@ -12,8 +12,8 @@ from streamplace.learn.constructive.policy import ConstructivePolicy
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.env import ProblemTensors
 from streamplace.learn.model_weights import loaded, read_model
-from streamplace.learn.models.dream import AllocatorConfig
 from streamplace.learn.models.dream.features import OperatorScale
+from streamplace.learn.models.dream.model import AllocatorConfig
 from streamplace.learn.models.dream.network import built_module
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import MODELS, LearningTask

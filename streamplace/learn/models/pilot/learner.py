@@ -26,8 +26,8 @@ from streamplace.learn.learner_base import (
     log_probabilities,
     mean_entropy,
 )
-from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.features import PilotFeatures, features_of
+from streamplace.learn.models.pilot.model import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollouts import (
     PilotHeads,
@@ -44,9 +44,9 @@ from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.cluster import Cluster
-from streamplace.model.devices import SLOWEST, Devices
+from streamplace.model.devices import MIN_MIPS, Devices
 from streamplace.model.problem import Problem
-from streamplace.model.units import LARGEST
+from streamplace.model.units import MAX_VALUE
 
 LEAST_GAIN = 1e-9
 """Smallest gain in reward that replaces a placement."""
@@ -281,9 +281,9 @@ def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
     tags = frozenset().union(*problem.graph.operators.requires)
     names = [f"d{i}" for i in range(n)]
     devices = Devices(
-        names, mips=mips.clip(SLOWEST, LARGEST), cores=np.full(n, cores), tags=[tags] * n
+        names, mips=mips.clip(MIN_MIPS, MAX_VALUE), cores=np.full(n, cores), tags=[tags] * n
     )
-    wires = wires.clip(SLOWEST, LARGEST)
+    wires = wires.clip(MIN_MIPS, MAX_VALUE)
     return Problem(problem.graph, Cluster(devices, wires, np.zeros((n, n))))
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from streamplace.learn.algorithms.kernels import feature_names
 from streamplace.learn.model_weights import check_maps, loaded, read_model
-from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import (
     PAIR_FEATURES,
     UNIT_FEATURES,
@@ -19,6 +18,7 @@ from streamplace.learn.models.pilot.features import (
     features_of,
     for_rollout,
 )
+from streamplace.learn.models.pilot.model import PilotConfig
 from streamplace.learn.models.pilot.rollouts import (
     PilotNetwork,
     heads_of,

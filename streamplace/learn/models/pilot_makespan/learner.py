@@ -27,13 +27,13 @@ from streamplace.learn.learner_base import (
     log_probabilities,
     mean_entropy,
 )
-from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,
     TaskDeviceFeature,
     features_of,
     previous_of,
 )
+from streamplace.learn.models.pilot_makespan.model import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.placing import (
     FEATURES,
     NOISE,

@@ -10,7 +10,6 @@ import numpy as np
 
 from streamplace.learn.algorithms.kernels import feature_names, weights_of
 from streamplace.learn.model_weights import check_maps, loaded, read_model
-from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,
     TaskDeviceFeature,
@@ -18,6 +17,7 @@ from streamplace.learn.models.pilot_makespan.features import (
     previous_of,
     staying,
 )
+from streamplace.learn.models.pilot_makespan.model import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.rollouts import (
     PilotMakespanNetwork,
     maps_of,

@@ -1,0 +1,20 @@
+"""Random numbers: generators made of a seed; `core/src/random.rs` has those of the core."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """Random generator of one thing, such as a graph, independent of those of all others."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def torch_generator(seed: int, device: "torch.device") -> "torch.Generator":
+    """Generator of torch on a device."""
+    import torch
+
+    return torch.Generator(device).manual_seed(seed % 2**63)
