@@ -364,10 +364,7 @@ def advise_(
     With --rest kubernetes:NAMESPACE, or with --from alone, a table has a row for every job, sorted
     by what it would save, and -o writes it as a page (.html).
     """
-    from streamplace.flink.advise.equal_pods import PATCH
-    from streamplace.flink.advise.patch_file import SUFFIXES, check_manifest, is_manifest
-    from streamplace.flink.operator.resource import named
-    from streamplace.planning.result import FILES
+    from streamplace.flink.advise.patch_file import SUFFIXES
 
     if (namespace := settings.namespace) is not None:
         if jar is not None:
@@ -376,20 +373,7 @@ def advise_(
         _advise_all(settings, namespace, output, as_json=as_json)
         return
     folder = None if output is None or output.suffix == ".html" else output
-    edits = False
-    if folder is not None and folder.suffix in SUFFIXES:
-        if (resource := named(settings.rest)) is None:
-            raise SettingError(
-                f"-o {folder} is for the patch of a FlinkDeployment; name a folder, or give --rest "
-                "kubernetes:NAMESPACE/NAME"
-            )
-        spare_inputs(folder)
-        if edits := is_manifest(folder):
-            check_manifest(folder, *resource)
-    elif folder is not None:
-        files = [folder / name for name in (*FILES, PATCH)]
-        spare_inputs(*files)
-        spare_others(*files)
+    edits = _edits_manifest(folder, settings.rest)
     check_output(output, is_folder=folder is not None and folder.suffix not in SUFFIXES)
     program, engine = settings.program(jar, arguments), settings.engine(say)
     settings = settings.annotated(engine.rest.resource)
@@ -418,6 +402,31 @@ def advise_(
             say(f"-v shows {counted(len(advice.notes), 'note')} on what is not known")
     if output is not None and written:
         say_written(written, output)
+
+
+def _edits_manifest(output: Path | None, rest: str) -> bool:
+    """Whether the patch goes into the manifest of a resource; refuse what may not be written."""
+    from streamplace.flink.advise.equal_pods import PATCH
+    from streamplace.flink.advise.patch_file import SUFFIXES, check_manifest, is_manifest
+    from streamplace.flink.operator.resource import named
+    from streamplace.planning.result import FILES
+
+    if output is None:
+        return False
+    if output.suffix not in SUFFIXES:
+        files = [output / name for name in (*FILES, PATCH)]
+        spare_inputs(*files)
+        spare_others(*files)
+        return False
+    if (resource := named(rest)) is None:
+        raise SettingError(
+            f"-o {output} is for the patch of a FlinkDeployment; name a folder, or give --rest "
+            "kubernetes:NAMESPACE/NAME"
+        )
+    spare_inputs(output)
+    if edits := is_manifest(output):
+        check_manifest(output, *resource)
+    return edits
 
 
 def _advise_all(
