@@ -258,7 +258,12 @@ class FakeKubernetes(FakeFlink):
         self.flinks, kinds = flinks, ("flinkdeployments", "flinksessionjobs")
         documents = [
             {
-                "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"},
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "uid": name,
+                    "resourceVersion": "1",
+                },
                 "spec": spec,
             }
             for name, spec in deployments.items()

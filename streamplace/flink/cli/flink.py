@@ -478,10 +478,11 @@ def _jobs_of_namespace(
         engine = settings.of_job(name).engine()
         if isinstance(engine.rest.resource, FlinkResource):
             engine.rest.resource.refuse_shared()
+        limits = settings.annotated(engine.rest.resource)
         job, rate, offers = engine.job(), settings.rate or PEAK, settings.offers
         history = metrics and read_history(metrics[0], engine.rest, job, metrics[1])
         own = engine.measured_job(job, engine.deployment(job), settings.seconds, history)
-        advice, of_plan = None, settings.of_plan()
+        advice, of_plan = None, limits.of_plan()
         if history is not None or own.profile.flow.offered is not None:
             advice = engine.advise(job, rate, offers, of_plan, history=history, measured=own)
         return row_of_job(name, own, history, advice, parsed_mips(settings.mips), offers)
