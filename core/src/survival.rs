@@ -296,7 +296,7 @@ impl<'a> Survival<'a> {
         };
         let mut floor = self.bound(0);
         for t in 0..self.search.units.len() {
-            let choices = self.choices(self.search.units[t], 0);
+            let choices = self.choices(self.search.units[t], self.search.units.len());
             floor =
                 max(floor, choices.into_iter().map(|(bound, ..)| bound).fold(f64::INFINITY, min));
         }
