@@ -155,7 +155,7 @@ export class WhatIf {
       const isAllowed = allowedBy(this.problem, lost);
       if (![...units].every((u) => isAllowed(u, device))) return `The constraints do not allow it on ${name}.`;
       const there = new Set(
-        Array.from(place.keys())
+        Array.from(constraints.apart.length > 0 ? place.keys() : [])
           .filter((v) => place[v] === device && !moved.has(v))
           .map((v) => all.unit?.[v] ?? -1),
       );
