@@ -7,11 +7,11 @@
 
 use crate::arithmetic::{max, min};
 use crate::check::{Wrong, each, indices, length};
-use crate::equation::{egress_at, ingress_at, link_at, n_resources, pressure};
+use crate::equation::{n_resources, pressure};
 use crate::incremental::LoadState;
 use crate::instance::{Id, Instance, NONE};
 use crate::loads::highest;
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::steady::Throughput;
 use crate::table::Table;
 
@@ -23,8 +23,6 @@ const MAX_UNITS: usize = 64;
 const MAX_ROUNDS: usize = 20;
 /// Share by which a peak must be lower to count.
 const ROUNDING: f64 = 1e-12;
-/// Share by which a device may be overfull, for rounding errors.
-const SLACK: f64 = 1e-9;
 
 /// Where units may go, pins aside.
 #[derive(Clone, Debug)]
@@ -33,11 +31,7 @@ pub struct Freedom {
     pub unit: Vec<Id>,
     /// [U, D]
     pub allowed: Table<bool>,
-    pub rivals: Rivals,
-    /// [U] bytes, or empty if memory is unlimited
-    pub memory: Vec<f64>,
-    /// [D] bytes
-    pub room: Vec<f64>,
+    pub rules: Rules,
     /// [D] devices of a class are interchangeable
     pub classes: Vec<Id>,
     /// [N] kind of every operator; a slot holds one operator of each kind of a group
@@ -57,17 +51,13 @@ impl Freedom {
         each!(shape, self, n, d; allowed);
         length("classes", &self.classes, d)?;
         indices("classes", &self.classes, d)?;
-        if !self.memory.is_empty() {
-            length("memory", &self.memory, n)?;
-            length("room", &self.room, d)?;
-        }
         if !self.slots.is_empty() {
             length("slots", &self.slots, d)?;
             length("kind", &self.kind, instance.n_operators())?;
             indices("kind", &self.kind, self.group.len())?;
             indices("group", &self.group, self.group.len())?;
         }
-        self.rivals.check(n)
+        self.rules.check(n, d)
     }
 }
 
@@ -296,7 +286,7 @@ impl<'a> Survival<'a> {
         };
         let mut floor = self.bound(0);
         for t in 0..self.search.units.len() {
-            let choices = self.choices(self.search.units[t], 0);
+            let choices = self.choices(self.search.units[t], self.search.units.len());
             floor =
                 max(floor, choices.into_iter().map(|(bound, ..)| bound).fold(f64::INFINITY, min));
         }
@@ -330,13 +320,14 @@ impl<'a> Survival<'a> {
     /// Whether unit `u` may go to device `d`, beside the other units at devices `at`.
     fn may(&self, at: &[Id], u: usize, d: usize) -> bool {
         let freedom = self.freedom;
+        let Rules { rivals, memory, .. } = &freedom.rules;
         let is_open = d != self.search.lost && freedom.allowed[(u, d)];
-        if !is_open || freedom.rivals.meet(at, u, d) {
+        if !is_open || rivals.meet(at, u, d) {
             return false;
         }
         let here = || (0..at.len()).filter(|&other| other == u || at[other] as usize == d);
-        let fits = freedom.memory.is_empty()
-            || here().map(|u| freedom.memory[u]).sum::<f64>() <= freedom.room[d] * (1.0 + SLACK);
+        let fits =
+            memory.is_empty() || freedom.rules.fits(here().map(|u| memory[u]).sum::<f64>(), d);
         fits && (freedom.slots.is_empty() || self.slots(here()) <= freedom.slots[d])
     }
 
@@ -365,11 +356,8 @@ impl<'a> Survival<'a> {
     fn add(&mut self, u: usize, d: usize) -> (Mark, f64) {
         let (instance, partial) = (self.instance, &mut self.partial);
         let n = instance.n_devices();
-        let mark = Mark {
-            journal: partial.journal.len(),
-            peak: partial.peak,
-            weighted: partial.weighted,
-        };
+        let mark =
+            Mark { journal: partial.journal.len(), peak: partial.peak, weighted: partial.weighted };
         let mut touched = 0.0;
         partial.at[u] = d as Id;
         partial.count[d] += 1;
@@ -393,21 +381,13 @@ impl<'a> Survival<'a> {
                     continue;
                 }
                 let (a, b) = (a as usize, b as usize);
-                let (link, egress, ingress) = instance.stream_loads(e, a, b);
-                for (r, load) in [
-                    (link_at(n, a, b), link),
-                    (egress_at(n, a), egress),
-                    (ingress_at(n, b), ingress),
-                ] {
+                let (tuples, traffic) = (instance.tuples[e], instance.traffic[e]);
+                instance.platform.each_load(tuples, traffic, (a, b), |r, load| {
                     partial.raise(r, load);
-                    touched = max(touched, partial.loads[r]);
-                }
-                for c in [a, b] {
-                    let handling = instance.stream_handling(e, c, 1.0);
-                    partial.raise(c, handling);
-                    partial.weighted += self.weight[c] * handling;
-                    touched = max(touched, partial.pressure(n, c));
-                }
+                    partial.weighted += self.weight.get(r).map_or(0.0, |weight| weight * load);
+                    touched = max(touched, partial.pressure(n, r));
+                });
+                touched = max(touched, max(partial.pressure(n, a), partial.pressure(n, b)));
             }
         }
         touched = max(touched, partial.pressure(n, d));
@@ -550,9 +530,130 @@ impl Partial {
         }
     }
 
-    /// Load of device `d` as a fraction of the capacity that constant loads leave.
-    fn pressure(&self, n_devices: usize, d: usize) -> f64 {
-        let constant = self.loads.get(n_resources(n_devices) + d).copied().unwrap_or(0.0);
-        pressure(self.loads[d], constant)
+    /// Load of resource `r` as a fraction of the capacity that constant loads leave.
+    fn pressure(&self, n_devices: usize, r: usize) -> f64 {
+        let constant = self.loads.get(n_resources(n_devices) + r).copied().unwrap_or(0.0);
+        pressure(self.loads[r], constant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::Platform;
+    use crate::topology::Adjacency;
+
+    /// Operators of a load each without streams, on equal devices.
+    fn alone(load: &[f64], d: usize) -> Instance {
+        let (n, none) = (load.len(), || Table::filled(0.0, 0, 1));
+        let found = Instance {
+            graph: Adjacency {
+                order: (0..n as Id).collect(),
+                source: vec![],
+                target: vec![],
+                out_start: vec![0; n],
+                out_end: vec![0; n],
+                in_start: vec![0; n + 1],
+                in_streams: vec![],
+            },
+            sources: (0..n as Id).collect(),
+            rate: vec![1.0; n],
+            joins: vec![false; n],
+            port_start: (0..=n as Id).collect(),
+            input_rate: vec![1.0; n],
+            output_rate: vec![1.0; n],
+            parallelism: vec![1.0; n],
+            seconds: Table::new(load.to_vec(), n, 1),
+            load: Table::new(load.to_vec(), n, 1),
+            core_load: Table::new(load.to_vec(), n, 1),
+            constant: none(),
+            core_constant: none(),
+            max_rate: vec![],
+            windows: Table::filled(0.0, 0, 6),
+            port: vec![],
+            selectivity: vec![],
+            payload: vec![],
+            tuples: vec![],
+            intake: vec![],
+            traffic: vec![],
+            stream_index: vec![],
+            device_type: vec![0; d],
+            platform: Platform {
+                cores: vec![1.0; d],
+                free_cores: vec![1.0; d],
+                seconds_per_byte: Table::filled(0.0, d, d),
+                latency: Table::filled(0.0, d, d),
+                egress: vec![0.0; d],
+                ingress: vec![0.0; d],
+                overhead: 0.0,
+                overhead_per_byte: 0.0,
+                gap: 0.0,
+            },
+        };
+        found.check().expect("fits");
+        found
+    }
+
+    /// Operators that may go anywhere.
+    fn free(n: usize, d: usize) -> Freedom {
+        Freedom {
+            unit: (0..n as Id).collect(),
+            allowed: Table::filled(true, n, d),
+            rules: Rules::default(),
+            classes: vec![0; d],
+            kind: vec![],
+            group: vec![],
+            slots: vec![],
+        }
+    }
+
+    /// Loss of device 0 under a freedom, with all places tried.
+    fn loss(instance: &Instance, freedom: &Freedom, placement: &[Id]) -> Loss {
+        freedom.check(instance).expect("fits");
+        Survival::new(instance, freedom).without(placement, 0, f64::INFINITY)
+    }
+
+    #[test]
+    fn two_half_full_devices_survive_and_two_full_ones_do_by_half() {
+        for (load, share) in [(0.5, 1.0), (1.0, 0.5)] {
+            let (instance, freedom) = (alone(&[load, load], 2), free(2, 2));
+            assert_eq!(Survival::new(&instance, &freedom).of(&[0, 1]), share);
+            let place = Some(vec![1, 1]);
+            assert_eq!(loss(&instance, &freedom, &[0, 1]), Loss { share, is_proven: true, place });
+        }
+    }
+
+    #[test]
+    fn the_only_device_of_an_operator_does_not_survive() {
+        let lost = Loss { share: 0.0, is_proven: true, place: None };
+        let (instance, freedom) = (alone(&[0.5], 1), free(1, 1));
+        assert_eq!(Survival::new(&instance, &freedom).of(&[0]), 0.0);
+        assert_eq!(loss(&instance, &freedom, &[0]), lost);
+        let (instance, mut freedom) = (alone(&[0.5, 0.1], 3), free(2, 3));
+        (freedom.allowed[(0, 1)], freedom.allowed[(0, 2)]) = (false, false);
+        assert_eq!(loss(&instance, &freedom, &[0, 0]), lost);
+        assert_eq!(Survival::new(&instance, &freedom).without(&[0, 1], 1, 1.0).share, 1.0);
+    }
+
+    #[test]
+    fn a_slot_holds_one_operator_of_each_kind() {
+        let (instance, mut freedom) = (alone(&[0.1, 0.1], 2), free(2, 2));
+        for (kind, place) in [(vec![0, 1], Some(vec![1, 1])), (vec![0, 0], None)] {
+            (freedom.kind, freedom.group, freedom.slots) = (kind, vec![0, 0], vec![1.0; 2]);
+            assert_eq!(loss(&instance, &freedom, &[0, 1]).place, place);
+        }
+        freedom.slots[1] = 2.0;
+        assert_eq!(loss(&instance, &freedom, &[0, 1]).share, 1.0);
+    }
+
+    #[test]
+    fn a_search_ends_at_a_share_that_is_enough() {
+        let (instance, freedom) = (alone(&[0.6, 0.6, 0.4, 0.4, 0.4], 3), free(5, 3));
+        let mut survival = Survival::new(&instance, &freedom);
+        for (enough, peak, is_proven) in [(0.7, 1.4, false), (1.0, 1.2, true)] {
+            let found = survival.without(&[0; 5], 0, enough);
+            assert!((found.share * peak - 1.0).abs() < 1e-12, "{found:?}");
+            assert_eq!(found.is_proven, is_proven);
+        }
     }
 }

@@ -110,6 +110,8 @@ class ConstraintsPart(TypedDict):
 
     # Pairs of a unit and the devices that it may use; other units may use all.
     allowed: list[tuple[int, list[int]]]
+    # Pairs of a pinned unit and the devices that it may use without its pin; null for all.
+    unpinned: list[tuple[int, list[int] | None]]
     apart: list[tuple[int, int]]  # pairs of units that must not share a device
 
 

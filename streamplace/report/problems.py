@@ -106,8 +106,15 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
     if (rules := problem.rules) is not None:
         part["operators"]["unit"] = rules.unit.tolist()
         limited = np.flatnonzero(~rules.allowed.all(axis=1)).tolist()
+        free = problem.unpinned.rules
+        unpinned = np.ones_like(rules.allowed) if free is None else free.allowed
+        pinned = np.flatnonzero((unpinned != rules.allowed).any(axis=1)).tolist()
         part["constraints"] = ConstraintsPart(
             allowed=[(u, np.flatnonzero(rules.allowed[u]).tolist()) for u in limited],
+            unpinned=[
+                (u, None if unpinned[u].all() else np.flatnonzero(unpinned[u]).tolist())
+                for u in pinned
+            ],
             apart=[(a, b) for a, b in rules.apart.tolist()],
         )
     if problem.seconds is not None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ObjectiveResults
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.survives import loss_of
 from streamplace.report.pages import as_page, document_of
 from streamplace.report.problems import Shown, problem_part
 
@@ -136,6 +138,28 @@ def test_keys_alone_move_an_operator(chromium, example, tmp_path):
         "return document.querySelector('[aria-live=polite].visually-hidden').textContent"
     )
     assert said.startswith("parse is on big. Throughput 31.3 %")
+
+
+def test_a_device_is_taken_away_and_put_back(chromium, example, tmp_path):
+    """By a click and by a key; the pin to the lost device does not count."""
+    problem = example["problems"][0]
+    whole, place = problem["placements"][0]["throughput"], problem["placements"][0]["place"]
+    shown(chromium, only_its_problem(example), tmp_path)
+    button = '.device[data-device="1"] > button'
+    chromium.click(button)
+    note = chromium.run("return document.querySelector('.loss').textContent")
+    best = loss_of(example_problem(), example_problem().placement(place), "m0")
+    assert throughput(chromium) <= best.relative_throughput + HALF
+    assert note.startswith(f"Without m0, at least {100 * throughput(chromium):.1f} % is carried; ")
+    assert f"with it, {100 * whole:.1f} %. Only its operators move: " in note
+    assert sum(int(n) for n in re.findall(r"(\d+) to", note)) == place.count(1)
+    chromium.press("Enter")
+    assert throughput(chromium) == pytest.approx(whole, abs=HALF)
+    assert chromium.run("return document.querySelector('.loss').textContent") == ""
+    chromium.click('.device[data-device="0"] > button')
+    note = chromium.run("return document.querySelector('.loss').textContent")
+    assert "Only its operators move: 1 to " in note
+    chromium.press("Control+z")
 
 
 def test_what_if_is_off_where_pages_err(chromium, example, tmp_path):

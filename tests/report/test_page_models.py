@@ -6,6 +6,7 @@ groups, cost matrices, constant loads, limits of subtasks, messages of streams o
 the three orders of a pass.
 """
 
+import contextlib
 import json
 import subprocess
 from dataclasses import replace
@@ -17,15 +18,18 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from ruled_plans import ruled_cluster
 from streamsim import throughput as python_throughput
 
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.errors import ProblemError
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import Attribute
 from streamplace.model.operators import Window
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.survives import loss_of
 from streamplace.objectives.throughput.explain import explain
 from streamplace.report.problems import Shown, problem_part
 
@@ -328,6 +332,38 @@ def changed(problem, rate, speed=1.0):
     devices = replace(slow, mips=slow.mips * speed, reserved=slow.reserved * speed)
     seconds = None if problem.seconds is None else np.array(problem.seconds) / speed
     return Problem(fast.graph, replace(problem.cluster, devices=devices), seconds=seconds)
+
+
+@needs_node
+def test_losses_of_devices_agree_with_python(tmp_path):
+    """Only operators of the device move, by the rules but its pins, and at most the best share."""
+    given = [(problem, places[0].placement) for problem, places in problems(40)]
+    for seed in range(40):
+        with contextlib.suppress(ProblemError):
+            ruled = Problem(*ruled_cluster(seed))
+            place = np.random.default_rng(seed).integers(0, 4, ruled.n_operators)
+            given.append((ruled, ruled.placement(ruled.repaired(place))))
+    given = [(problem, placement) for problem, placement in given if problem.legal(placement.index)]
+    documents = parts((problem, [Shown("p", placement)]) for problem, placement in given)
+    carried = freed = 0
+    for (problem, placement), losses in zip(
+        given, computed(tmp_path, documents, "lossesOf"), strict=True
+    ):
+        for d, found in enumerate(losses):
+            best, lost = loss_of(problem, placement, placement.devices[d]), placement.index == d
+            if found is None:
+                assert not best.moved or problem.rules is not None
+                continue
+            place, share = np.array(found[0]), found[1]
+            assert np.array_equal(place[~lost], placement.index[~lost])
+            assert d not in place
+            assert problem.unpinned.legal(place)
+            assert share == pytest.approx(python_throughput(problem.instance, [place])[0], rel=1e-9)
+            assert not best.exact or share <= best.relative_throughput * (1 + 1e-9)
+            carried += share > 0
+            freed += not problem.legal(place)[0]
+    assert carried > 100
+    assert freed > 5
 
 
 @needs_node

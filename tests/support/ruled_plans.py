@@ -92,11 +92,12 @@ def _rules(random, names):
     return Constraints(**rules)
 
 
-def cheapest_ruled(question):
+def cheapest_ruled(question, share=0.0):
     """Least price of all sets of machines on which some subtasks carry the rate by the rules.
 
     Everything is tried: sets of machines, parallelisms, and placements of the subtasks, as the
-    simulator and the rules of subtasks judge them. Infinite if nothing carries the rate.
+    simulator and the rules of subtasks judge them. With a share, it must survive any one loss.
+    Infinite if nothing carries the rate.
     """
     graph, catalogue, _ = question
     machines = [
@@ -115,16 +116,29 @@ def cheapest_ruled(question):
         for p in itertools.product(*(range(1, limit + 1) for limit in limits))
     ]
     for chosen in sorted(subsets, key=_price):
-        if any(_carried(question, chosen, expansion) for expansion in expansions):
+        if any(_carried(fleet(question, chosen, expansion), share) for expansion in expansions):
             return _price(chosen)
     return np.inf
+
+
+def survives(problem, place, share):
+    """Whether the subtasks of any one device carry a share at some other places, without pins."""
+    places = _placements(problem.n_devices, problem.n_operators) if share else ()
+    for d in np.unique(place) if share else ():
+        stays = place != d
+        tried = places[(places != d).all(axis=1) & (places[:, stays] == place[stays]).all(axis=1)]
+        tried = tried[problem.unpinned.legal(tried)]
+        if not len(tried) or throughput(problem.instance, tried).max() < share * (1 - 1e-9):
+            return False
+    return True
 
 
 def _price(machines):
     return round(sum(offer.price for offer, _ in machines), 9)
 
 
-def _carried(question, machines, expansion):
+def fleet(question, machines, expansion):
+    """Subtasks on machines, each with its offer; None if they do not have what the rules name."""
     _, catalogue, constraints = question
     names = [name for _, name in machines]
     families = [offer.name for offer, _ in machines]
@@ -133,10 +147,10 @@ def _carried(question, machines, expansion):
         return {n for n, f in zip(names, families, strict=True) if label in (n, f)}
 
     if not set(constraints.pin.values()) <= set(names):
-        return False
+        return None
     allowed = {v: set().union(*map(on, labels)) for v, labels in constraints.allowed.items()}
     if not all(allowed.values()):
-        return False
+        return None
     rules = Constraints(constraints.pin, constraints.colocate, constraints.exlocate, allowed)
     speed = np.full((len(names),) * 2, UNLIMITED_BPS)
     for link in catalogue.links:
@@ -145,14 +159,19 @@ def _carried(question, machines, expansion):
                 speed[i, j] = link.bandwidth
     devices = [offer.device(name) for offer, name in machines]
     cluster = Cluster.of(devices, bandwidth=speed, overhead=catalogue.overhead)
-    subtasks = expansion.graph.n_operators
-    places = _placements(len(names), subtasks)
     try:
-        problem = Problem(expansion.graph, cluster, expansion.constraints(rules))
-        places = places[problem.legal(places)]
+        return Problem(expansion.graph, cluster, expansion.constraints(rules))
     except ProblemError:
+        return None
+
+
+def _carried(problem, share):
+    if problem is None:
         return False
-    return bool(len(places)) and bool((throughput(problem.instance, places) >= 1 - 1e-9).any())
+    places = _placements(problem.n_devices, problem.n_operators)
+    places = places[problem.legal(places)]
+    full = places[throughput(problem.instance, places) >= 1 - 1e-9] if len(places) else places
+    return any(survives(problem, place, share) for place in full)
 
 
 def ruled_cluster(seed):

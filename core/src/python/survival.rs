@@ -2,10 +2,10 @@
 
 use pyo3::prelude::*;
 
-use super::arrays::{Column, attribute, attributes_of, exports, wrong};
+use super::arrays::{Attribute, Column, attributes_of, exports, wrong};
 use super::instance::Problem;
 use crate::instance::Id;
-use crate::rivals::Rivals;
+use crate::rivals::Rules;
 use crate::survival::{Freedom, Survival};
 use crate::table::Table;
 
@@ -21,8 +21,8 @@ impl PySurvival {
     #[new]
     fn new(problem: Py<Problem>, freedom: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = attributes_of!(freedom, Freedom:
-            unit allowed memory room classes kind group slots;
-            rivals: Rivals::new(attribute(freedom, "rival_start")?, attribute(freedom, "rivals")?)
+            unit allowed classes kind group slots;
+            rules: Rules::read(freedom)?
         );
         found.check(&problem.get().0)?;
         Ok(Self { problem, freedom: found })
@@ -52,9 +52,8 @@ impl PySurvival {
         if device >= instance.n_devices() {
             return Err(wrong(format!("there is no device {device}")));
         }
-        let loss = py.detach(|| {
-            Survival::new(instance, &self.freedom).without(&placement, device, enough)
-        });
+        let loss = py
+            .detach(|| Survival::new(instance, &self.freedom).without(&placement, device, enough));
         Ok((loss.share, loss.is_proven, loss.place.map(Column)))
     }
 }

@@ -12,6 +12,7 @@ import { Simulation } from "./pass/simulate";
 import { type Queue, passOf } from "./pass/work";
 import { problemData, rulesOf } from "./read";
 import { situationOfDocument } from "./situation";
+import { WhatIf } from "./whatif";
 
 /** Largest difference, relative to the larger of 1 and the value. */
 export const TOLERANCE = 1e-9;
@@ -45,6 +46,16 @@ export function throughputsAt(problems: readonly ProblemPart[], rate: number, sp
     const factors = problem.devices.name.map(() => speed);
     const instance = instanceOf(data, { rate, speed: factors });
     return throughputOf(new Loads(instance, problem.placements[0].place));
+  });
+}
+
+/** Placements of every problem without each device in turn, and what the page says they carry; null without places. */
+export function lossesOf(problems: readonly ProblemPart[]): ([number[], number] | null)[][] {
+  return problems.map((problem) => {
+    const whatif = new WhatIf(problem, problem.placements[0]);
+    return (problem.devices?.name ?? []).map((_, a) =>
+      whatif.takeAway(a) ? [Array.from(whatif.state.place), whatif.situation.throughput] : null,
+    );
   });
 }
 

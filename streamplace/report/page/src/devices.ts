@@ -1,7 +1,7 @@
 /** Devices with their loads: legend, places to drop an operator, and settings to change. */
 
 import { at } from "./document";
-import { h, named, put, replace } from "./dom";
+import { button, h, named, put, replace } from "./dom";
 import { FULL, type Facts } from "./facts";
 import { deviceColour, patternOf } from "./palette";
 import type { Situation } from "./situation";
@@ -9,9 +9,12 @@ import { counted, number, percent } from "./text";
 import type { WhatIf } from "./whatif";
 
 const MOST = 120;
+/** Most devices in the sentence about a loss. */
+const MOST_NAMED = 6;
 
 interface Row {
-  readonly element: HTMLDetailsElement;
+  readonly element: HTMLElement;
+  readonly away: HTMLButtonElement;
   readonly bar: HTMLElement;
   readonly value: HTMLElement;
   readonly words: HTMLElement;
@@ -20,6 +23,7 @@ interface Row {
 export class DeviceList {
   readonly element: HTMLElement;
   private readonly rows: Row[] = [];
+  private readonly loss = h("p", { class: "hint loss", "aria-live": "polite" });
 
   constructor(
     private readonly facts: Facts,
@@ -36,12 +40,15 @@ export class DeviceList {
       "section",
       { class: "panel" },
       h("h3", {}, "Devices"),
+      this.loss,
       list,
       rest > 0 && h("p", { class: "hint" }, `And ${counted(rest, "device")} more.`),
     );
   }
 
   update(situation: Situation): void {
+    const whatif = this.whatif();
+    this.loss.textContent = whatif ? lossOf(whatif, this.facts) : "";
     const counts = new Int32Array(this.facts.devices.length);
     for (let v = 0; v < situation.place.length; v++) counts[situation.place[v]]++;
     this.rows.forEach((row, a) => {
@@ -53,6 +60,11 @@ export class DeviceList {
       row.element.classList.toggle("limits", limits);
       row.element.classList.toggle("unused", counts[a] === 0);
       row.value.textContent = percent(load);
+      const isAway = whatif?.state.away?.device === a;
+      row.element.classList.toggle("away", isAway);
+      row.away.hidden = !whatif;
+      row.away.textContent = isAway ? "Put back" : "×";
+      row.away.setAttribute("aria-label", isAway ? `Put ${this.facts.device(a)} back` : `Take ${this.facts.device(a)} away`);
       const cards = [
         situation.egress(a) > 0 && `sends ${percent(situation.egress(a))}`,
         situation.ingress(a) > 0 && `receives ${percent(situation.ingress(a))}`,
@@ -76,9 +88,20 @@ export class DeviceList {
       words,
     );
     const settings = h("div", { class: "settings" });
-    const element = h("details", { class: "device", "data-device": a }, summary, settings);
-    element.addEventListener("toggle", () => element.open && this.fill(settings, a));
-    return { element, bar, value, words };
+    const details = h("details", {}, summary, settings);
+    details.addEventListener("toggle", () => details.open && this.fill(settings, a));
+    const away = button("×", () => this.lose(a), { title: "Only its operators move" });
+    const element = h("div", { class: "device", "data-device": a }, details, away);
+    return { element, away, bar, value, words };
+  }
+
+  /** Take a device away, or put it back. */
+  private lose(a: number): void {
+    const whatif = this.whatif();
+    if (whatif?.state.away?.device === a) whatif.putBack();
+    else if (whatif?.takeAway(a) === false) {
+      this.loss.textContent = `Without ${this.facts.device(a)}, no places are found for its operators while all others stay.`;
+    }
   }
 
   /** What a device has, and what can be changed of it. */
@@ -97,6 +120,24 @@ export class DeviceList {
         field("Price per hour", whatif.state.price[a], 0, (value) => whatif.setPrice(a, value)),
     );
   }
+}
+
+/** What is carried without the device that is away, in sentences; "" if none is. */
+function lossOf(whatif: WhatIf, facts: Facts): string {
+  const { away, place } = whatif.state;
+  if (!away) return "";
+  const name = facts.device(away.device);
+  const counts = new Map<number, number>();
+  place.forEach((a, v) => away.place[v] === away.device && counts.set(a, (counts.get(a) ?? 0) + 1));
+  const moves = [...counts].sort((a, b) => b[1] - a[1]).map(([a, count]) => `${number(count)} to ${facts.device(a)}`);
+  const more = moves.length > MOST_NAMED ? `, and more to ${counted(moves.length - MOST_NAMED, "other device")}` : "";
+  const only = place.every((a, v) => a === away.place[v] || away.place[v] === away.device);
+  const reached = whatif.situation.throughput;
+  return [
+    `Without ${name}, ${reached < 1 ? "at least " : ""}${percent(reached)} is carried; with it, ${percent(whatif.throughputBefore)}.`,
+    moves.length === 0 ? "It runs no operator." : `${only ? "Only its" : "Its"} operators move: ${moves.slice(0, MOST_NAMED).join(", ")}${more}.`,
+    only ? "" : "Others were moved by hand.",
+  ].join(" ").trim();
 }
 
 /** Number and colour of a device. */

@@ -69,6 +69,7 @@ export interface NetworkPart {
 
 export interface ConstraintsPart {
   allowed: [number, number[]][];
+  unpinned: [number, number[] | null][];
   apart: [number, number][];
 }
 

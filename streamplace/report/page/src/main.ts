@@ -1,6 +1,6 @@
 /** The page: reads the document, and shows what is in it. */
 
-import { differences, sentences, throughputsAt } from "./check";
+import { differences, lossesOf, sentences, throughputsAt } from "./check";
 import { comparisonSection, meanTime } from "./comparison";
 import { choice, h, put, replace } from "./dom";
 import type { ProblemPart, ReportDocument } from "./document";
@@ -141,7 +141,7 @@ class Problems {
 }
 
 if (typeof document === "undefined") {
-  Object.assign(globalThis, { differences, meanTime, sentences, spots, throughputsAt });
+  Object.assign(globalThis, { differences, lossesOf, meanTime, sentences, spots, throughputsAt });
 }
 else {
   Object.assign(window, { streamplace: { differences } });

@@ -46,16 +46,26 @@ export function problemData(problem: ProblemPart): ProblemData | undefined {
   };
 }
 
-/** Which operators share a device, and which devices they may use. */
-export function rulesOf({ operators, devices, constraints }: ProblemPart): Rules {
+/** Whether a unit may use a device by the constraints; pins to a lost device do not count. */
+export function allowedBy({ constraints }: ProblemPart, lost: number): Rules["allows"] {
+  const allowed = new Map<number, number[] | null>(constraints?.allowed ?? []);
+  for (const [u, devices] of constraints?.unpinned ?? []) {
+    if (allowed.get(u)?.[0] === lost) allowed.set(u, devices);
+  }
+  return (u, a) => a !== lost && (allowed.get(u)?.includes(a) ?? true);
+}
+
+/** Which operators share a device, and which devices they may use after the loss of one, or none. */
+export function rulesOf(problem: ProblemPart, lost = -1): Rules {
+  const { operators, devices } = problem;
   const unit = operators.unit ?? Array.from(operators.name.keys());
-  const allowed = new Map(constraints?.allowed ?? []);
+  const isAllowed = allowedBy(problem, lost);
   const memory = new Map<number, number>();
   unit.forEach((u, v) => memory.set(u, (memory.get(u) ?? 0) + at(operators.memory, v)));
   return {
     unit,
     allows: (u, a) =>
-      (allowed.get(u)?.includes(a) ?? true) &&
+      isAllowed(u, a) &&
       (memory.get(u) ?? 0) <= (devices?.memory?.[a] ?? Infinity) * (1 + 1e-9),
   };
 }

@@ -7,7 +7,7 @@ import { Loads } from "./model/loads";
 import { throughputOf } from "./model/steady";
 import { Simulation } from "./pass/simulate";
 import { passOf } from "./pass/work";
-import { problemData, rulesOf } from "./read";
+import { allowedBy, problemData, rulesOf } from "./read";
 import { type Situation, type Times, situationOfLoads, timesOfDocument, timesOfSimulation } from "./situation";
 import { bytes, shown } from "./text";
 
@@ -18,6 +18,8 @@ export interface State {
   readonly rate: number;
   readonly speed: Float64Array;
   readonly price: Float64Array;
+  /** The device that is taken away, and the placement with it. */
+  readonly away?: { readonly device: number; readonly place: Int32Array } | undefined;
 }
 
 /** One pass: that of the page, or of the document where nothing has changed. */
@@ -138,18 +140,23 @@ export class WhatIf {
   }
 
   /** Why some operators may not be on a device, in a sentence; "" if they may. */
-  forbidden(operators: readonly number[], device: number): string {
+  forbidden(
+    operators: readonly number[],
+    device: number,
+    place: Int32Array = this.state.place,
+    lost = this.state.away?.device ?? -1,
+  ): string {
     const { constraints, devices, operators: all } = this.problem;
     const moved = new Set(this.together(operators));
     const name = shown(devices?.name[device] ?? "");
+    if (device === lost) return `${name} is taken away.`;
     if (constraints && all.unit) {
       const units = new Set([...moved].map((v) => all.unit?.[v] ?? -1));
-      if (constraints.allowed.some(([u, may]) => units.has(u) && !may.includes(device))) {
-        return `The constraints do not allow it on ${name}.`;
-      }
+      const isAllowed = allowedBy(this.problem, lost);
+      if (![...units].every((u) => isAllowed(u, device))) return `The constraints do not allow it on ${name}.`;
       const there = new Set(
-        Array.from(this.state.place.keys())
-          .filter((v) => this.state.place[v] === device && !moved.has(v))
+        Array.from(constraints.apart.length > 0 ? place.keys() : [])
+          .filter((v) => place[v] === device && !moved.has(v))
           .map((v) => all.unit?.[v] ?? -1),
       );
       const clash = constraints.apart.some(
@@ -157,18 +164,64 @@ export class WhatIf {
       );
       if (clash) return `It must not share ${name} with an operator that is there.`;
     }
-    return this.overfull(moved, device, name);
+    return this.overfull(moved, device, place, name);
   }
 
-  private overfull(moved: ReadonlySet<number>, device: number, name: string): string {
+  private overfull(moved: ReadonlySet<number>, device: number, place: Int32Array, name: string): string {
     const room = this.problem.devices?.memory?.[device];
     if (room === null || room === undefined) return "";
     let used = 0;
-    this.state.place.forEach((a, v) => {
+    place.forEach((a, v) => {
       if (a === device || moved.has(v)) used += at(this.problem.operators.memory, v);
     });
     if (used <= room * (1 + 1e-9)) return "";
     return `${name} has ${bytes(room)} of memory, and would need ${bytes(used)}.`;
+  }
+
+  /**
+   * Take a device away, and put back another one. Its units, the largest first, go where the
+   * throughput is highest then, of equal ones to the device with the lowest load; no others move.
+   * False if no place is found for one of them.
+   */
+  takeAway(device: number): boolean {
+    const before = this.state.away?.place ?? this.state.place;
+    const loads = new Loads(this.instance, before);
+    const { d, load } = this.instance;
+    const lost = Array.from(before.keys()).filter((v) => before[v] === device);
+    const units = new Map<number, number[]>();
+    for (const v of lost) {
+      const u = this.problem.operators.unit?.[v] ?? v;
+      units.set(u, [...(units.get(u) ?? []), v]);
+      loads.move(v, -1);
+    }
+    const put = (unit: readonly number[], a: number): void => unit.forEach((v) => loads.move(v, a));
+    const size = (unit: readonly number[]): number => unit.reduce((sum, v) => sum + load[v * d + device], 0);
+    for (const unit of [...units.values()].sort((a, b) => size(b) - size(a))) {
+      let [best, most, least] = [-1, -1, Infinity];
+      for (let a = 0; a < d; a++) {
+        if (this.forbidden(unit, a, loads.place, device)) continue;
+        put(unit, a);
+        const [reached, full] = [throughputOf(loads), loads.device(a)];
+        put(unit, -1);
+        if (reached > most || (reached === most && full < least)) [best, most, least] = [a, reached, full];
+      }
+      if (best < 0) return false;
+      put(unit, best);
+    }
+    const what = `${shown(this.problem.devices?.name[device] ?? "", 24)} away`;
+    this.enter({ ...this.state, what, place: loads.place, away: { device, place: before } });
+    return true;
+  }
+
+  /** Put back the device that is away, and its operators. */
+  putBack(): void {
+    const { away } = this.state;
+    if (away) this.enter({ ...this.state, what: "device put back", place: away.place, away: undefined });
+  }
+
+  /** Throughput with the device that is away, where it and its operators were. */
+  get throughputBefore(): number {
+    return throughputOf(new Loads(this.instance, this.state.away?.place ?? this.state.place));
   }
 
   /** Change a number; further changes of the same number are one step. */
@@ -229,7 +282,7 @@ export class WhatIf {
     } else {
       to.place.forEach((device, v) => this.loads.move(v, device));
     }
-    this.situation_ = situationOfLoads(this.loads, rulesOf(this.problem));
+    this.situation_ = situationOfLoads(this.loads, rulesOf(this.problem, to.away?.device));
     this.times_ = undefined;
     for (const listener of this.listeners) listener();
   }

@@ -54,15 +54,15 @@ export class Loads {
     if (instance.perCore) for (let v = 0; v < n; v++) this.setCore(v);
   }
 
-  /** Move an operator to a device. */
+  /** Move an operator to a device, or from or to none (-1). */
   move(v: number, to: number): void {
     const { d, load, flow, perCore } = this.instance;
     const from = this.place[v];
     if (from === to) return;
     this.take(v, from, -1);
     this.take(v, to, 1);
-    this.shift(from, -load[v * d + from]);
-    this.shift(to, load[v * d + to]);
+    if (from >= 0) this.shift(from, -load[v * d + from]);
+    if (to >= 0) this.shift(to, load[v * d + to]);
     for (let e = flow.outStart[v]; e < flow.outEnd[v]; e++) {
       const peer = this.place[flow.target[e]];
       this.reroute(e, from, peer, -1);
@@ -146,7 +146,7 @@ export class Loads {
   }
 
   private reroute(e: number, a: number, b: number, sign: number): void {
-    if (a === b) return;
+    if (a === b || a < 0 || b < 0) return;
     const { d, flow, traffic, secondsPerByte, egress, ingress, freeCores, gap } = this.instance;
     const bytes = traffic[e];
     const tuples = flow.tuples[e];
@@ -179,7 +179,7 @@ export class Loads {
 
   /** Take or give back what an operator uses of a device at any rate. */
   private take(v: number, a: number, sign: number): void {
-    if (this.constants.length === 0) return;
+    if (this.constants.length === 0 || a < 0) return;
     const change = sign * this.instance.constant[v * this.instance.d + a];
     if (change === 0) return;
     const before = this.constants[a];
@@ -193,7 +193,7 @@ export class Loads {
   private setCore(v: number): void {
     const { d, coreLoad, coreConstant } = this.instance;
     const i = v * d + this.place[v];
-    this.setLeaf(this.loads.length + v, pressure(coreLoad[i], coreConstant[i] ?? 0));
+    this.setLeaf(this.loads.length + v, this.place[v] < 0 ? 0 : pressure(coreLoad[i], coreConstant[i] ?? 0));
   }
 
   private setLeaf(leaf: number, load: number): void {
