@@ -216,15 +216,8 @@ pub(crate) mod tests {
             rules: Rules { rivals: Rivals::new(vec![0, 1, 1, 2], vec![2, 0]), ..Rules::default() },
             device_type: vec![0, 0],
             platform: Platform {
-                cores: vec![1.0; 2],
-                free_cores: vec![1.0; 2],
                 seconds_per_byte: Table::new(vec![0.0, 0.125, 0.125, 0.0], 2, 2),
-                latency: Table::filled(0.0, 2, 2),
-                egress: vec![0.0; 2],
-                ingress: vec![0.0; 2],
-                overhead: 0.0,
-                overhead_per_byte: 0.0,
-                gap: 0.0,
+                ..Platform::alike(2)
             },
             ruled: true,
             plain: true,

@@ -188,3 +188,21 @@ impl Platform {
         not_negative("overhead or gap", [self.overhead, self.overhead_per_byte, self.gap])
     }
 }
+
+#[cfg(test)]
+impl Platform {
+    /// Equal devices of one core, whose network is free.
+    pub fn alike(d: usize) -> Self {
+        Self {
+            cores: vec![1.0; d],
+            free_cores: vec![1.0; d],
+            seconds_per_byte: Table::filled(0.0, d, d),
+            latency: Table::filled(0.0, d, d),
+            egress: vec![0.0; d],
+            ingress: vec![0.0; d],
+            overhead: 0.0,
+            overhead_per_byte: 0.0,
+            gap: 0.0,
+        }
+    }
+}

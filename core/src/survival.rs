@@ -578,17 +578,7 @@ mod tests {
             traffic: vec![],
             stream_index: vec![],
             device_type: vec![0; d],
-            platform: Platform {
-                cores: vec![1.0; d],
-                free_cores: vec![1.0; d],
-                seconds_per_byte: Table::filled(0.0, d, d),
-                latency: Table::filled(0.0, d, d),
-                egress: vec![0.0; d],
-                ingress: vec![0.0; d],
-                overhead: 0.0,
-                overhead_per_byte: 0.0,
-                gap: 0.0,
-            },
+            platform: Platform::alike(d),
         };
         found.check().expect("fits");
         found

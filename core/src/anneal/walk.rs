@@ -613,17 +613,7 @@ mod tests {
             allowed: Table::filled(true, 1, d),
             rules: Rules::default(),
             device_type: vec![0; d],
-            platform: Platform {
-                cores: vec![1.0; d],
-                free_cores: vec![1.0; d],
-                seconds_per_byte: wire,
-                latency: Table::filled(0.0, d, d),
-                egress: vec![0.0; d],
-                ingress: vec![0.0; d],
-                overhead: 0.0,
-                overhead_per_byte: 0.0,
-                gap: 0.0,
-            },
+            platform: Platform { seconds_per_byte: wire, ..Platform::alike(d) },
             ruled: false,
             plain: true,
         }

@@ -119,17 +119,7 @@ pub mod tests {
             start: vec![0; n + 1],
             around: vec![],
             rules: Rules::default(),
-            platform: Platform {
-                cores: vec![1.0; d],
-                free_cores: vec![1.0; d],
-                seconds_per_byte: Table::filled(0.0, d, d),
-                latency: Table::filled(0.0, d, d),
-                egress: vec![0.0; d],
-                ingress: vec![0.0; d],
-                overhead: 0.0,
-                overhead_per_byte: 0.0,
-                gap: 0.0,
-            },
+            platform: Platform::alike(d),
             classes: vec![0; d],
         };
         units.check().expect("units");
