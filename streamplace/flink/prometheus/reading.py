@@ -7,7 +7,7 @@ preferred to the gauges of rates, which are means of a minute.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -114,8 +114,9 @@ def _limit(kernel: str, resource: str, pods: str) -> str:
     return " or ".join(f"sum by (namespace, pod) ({limit})" for limit in (kernel, asked))
 
 
-def _largest(values: Floats) -> float:
-    return float(np.nanmax(values))
+def _rates(counter: str, gauge: str) -> str:
+    """Query of the rates of a counter in windows, or of the means of a gauge of them."""
+    return f"rate({counter}) or avg_over_time({gauge})"
 
 
 class _Presence(NamedTuple):
@@ -343,8 +344,7 @@ class _Reader(NamedTuple):
 
     def _rates(self, metric: str, gauge: str, *more: str) -> str:
         """Query of the rates of a counter, or of the means of a gauge of them."""
-        counter, mean = (f"{self._selector(n, *more)}[{self._window}]" for n in (metric, gauge))
-        return f"rate({counter}) or avg_over_time({mean})"
+        return _rates(*(f"{self._selector(n, *more)}[{self._window}]" for n in (metric, gauge)))
 
     def busy(self) -> dict[str, Floats]:
         """Task → share of the time for which its busiest subtask is busy, [T]."""
@@ -356,7 +356,7 @@ class _Reader(NamedTuple):
         """Whether TaskManagers of the job run another one."""
         every = self.prometheus.address.selector("", INPUT, without="job_")
         jobs = f"count by (tm_id) (group by (tm_id, job_name) ({every}))"
-        return any(_largest(values) > 1 for values in self._alone(f"max ({jobs} {self._is_its})"))
+        return self._largest(f"max ({jobs} {self._is_its})") > 1
 
     def devices(self, names: Mapping[str, str]) -> DeviceTable:
         """TaskManagers of the job: their CPU, busy time of all jobs, and throttling, [T] each.
@@ -371,8 +371,7 @@ class _Reader(NamedTuple):
             selector = self.prometheus.address.selector(metric, without="job_")
             return f"{selector}[{self._window}]"
 
-        busy = f"rate({of_managers(TASK + BUSY_MS)})"
-        busy += f" or avg_over_time({of_managers(TASK + RATES[BUSY_MS])})"
+        busy = _rates(of_managers(TASK + BUSY_MS), of_managers(TASK + RATES[BUSY_MS]))
         clock = f"rate({of_managers(CPU_TIME)}) / 1e9"
         used, throttled = self._containers(manager)
         return DeviceTable(
@@ -386,8 +385,9 @@ class _Reader(NamedTuple):
 
         def largest(metric: str, function: str) -> float:
             selector = self.prometheus.address.selector(f"{MANAGER}{metric}", without="job_")
-            query = f"max ({function}_over_time({selector}[{self._window}]) {self._is_its})"
-            return max((_largest(values) for values in self._alone(query)), default=math.nan)
+            return self._largest(
+                f"max ({function}_over_time({selector}[{self._window}]) {self._is_its})"
+            )
 
         heap, managed = "JVM_Memory_Heap_", "Flink_Memory_Managed_"
         sizes = largest(f"{heap}Used", "min"), largest(f"{heap}Max", "max")
@@ -401,13 +401,15 @@ class _Reader(NamedTuple):
         found = []
         for metric in ("Duration", "Size"):
             selector = self._selector(f"{CHECKPOINT}{metric}")
-            query = f"max (max_over_time({selector}[{self._window}]))"
-            found.append(max((_largest(values) for values in self._alone(query)), default=-1.0))
+            found.append(self._largest(f"max (max_over_time({selector}[{self._window}]))"))
         # Flink reports -1 before the first one
-        return Checkpoints(found[0] / 1e3, found[1], interval) if min(found) >= 0 else None
+        is_known = all(value >= 0 for value in found)
+        return Checkpoints(found[0] / 1e3, found[1], interval) if is_known else None
 
-    def _alone(self, query: str) -> Iterable[Floats]:
-        return self._series(query, lambda _: "").values()
+    def _largest(self, query: str) -> float:
+        """Largest value of a query for one series; NaN if there is none."""
+        found = self._series(query, lambda _: "").values()
+        return max((float(np.nanmax(values)) for values in found), default=math.nan)
 
     def _containers(
         self, manager: Callable[[Mapping[str, str]], str | None]
