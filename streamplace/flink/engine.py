@@ -165,6 +165,7 @@ class FlinkEngine:
         folder: Path | None = None,
         history: "JobHistory | None" = None,
         measured: "MeasuredJob | None" = None,
+        costs: bool = True,
     ) -> "Advice":
         """Plan the cheapest machines for a rate from measurements of a running job; change nothing.
 
@@ -188,6 +189,8 @@ class FlinkEngine:
             percentile of it, such as ``"95%"``, and multiples are of its peak.
         measured
             Measurement of the job by `measured_job`; by default it is measured.
+        costs
+            Whether machines for other rates of the history are planned, too.
         """
         from streamplace.flink.advise.advise import FOLDER, advise
         from streamplace.io.ledger import errors_for
@@ -198,7 +201,7 @@ class FlinkEngine:
         requested_rate(rate)  # a wrong one is refused before minutes have passed
         bandwidth_bps(self.bandwidth or 0.0)
         parsed_mips(self.mips)
-        deployment = self.deployment(job)
+        deployment = self.deployment(job) if measured is None else measured.deployment
         self.tell(f"deployment: {deployment}")
         if program is not None and deployment.without_jars:
             raise FlinkError(
@@ -211,13 +214,13 @@ class FlinkEngine:
         return advise(
             self.rest,
             measured,
-            deployment,
             rate,
             machines,
             settings,
             program,
             folder or FOLDER,
             history,
+            has_costs=costs,
         )
 
     def measured_job(
@@ -237,7 +240,7 @@ class FlinkEngine:
             graph = measured_graph(profile, parsed_mips(self.mips))
         cluster = self._machines_of(profile, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
-        return MeasuredJob(job, profile, graph, cluster, alone)
+        return MeasuredJob(job, profile, graph, cluster, alone, deployment)
 
     def apply(
         self, program: Program, placement: Placed, *, savepoint: Savepoint | None = None

@@ -357,24 +357,27 @@ class MeasuredJob(NamedTuple):
     # The same TaskManagers alone. Those that share a machine count with equal parts of it, as those
     # that are bought.
     alone: MeasuredCluster
+    deployment: JobDeployment
 
 
 def advise(
     rest: Rest,
     job: MeasuredJob,
-    deployment: JobDeployment,
     rate: Quantity,
     machines: Catalogue | Cluster | None,
     settings: PlannerSettings,
     program: Program | None,
     folder: Path,
-    history: JobHistory | None = None,
+    history: JobHistory | None,
+    *,
+    has_costs: bool,
 ) -> Advice:
     """Plan the cheapest machines for a rate of a measured job.
 
-    With a history, also those for the rates that the job had.
+    ``has_costs``: whether those for the rates of a history are planned, too.
     """
     profile, measured, cluster, flow = job.profile, job.graph, job.cluster, job.profile.flow
+    deployment = job.deployment
     if unknown := [t.name for t in profile.tasks if profile.cpu[t.id].source == UNKNOWN]:
         raise FlinkError(
             f"the CPU of {listed(unknown)} is not known, because Flink does not report its busy "
@@ -428,7 +431,7 @@ def advise(
         file = folder if folder.suffix in PATCH_SUFFIXES else folder / PATCH
         change = patch_commands(resource, str(file), patch)
     else:
-        change = change_commands(rest.url, job, deployment, current, plan, pods, folder)
+        change = change_commands(rest.url, job, current, plan, pods, folder)
     return Advice(
         job.id,
         profile.name,
@@ -441,11 +444,11 @@ def advise(
         plan,
         expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
         () if is_enough else tuple(change),
-        (*_notes(job, deployment, machines, plan), *doubts, note),
+        (*_notes(job, machines, plan), *doubts, note),
         folder,
         None if is_enough else patch,
         str(history or ""),
-        costs_of_history(history, plan_at, plan_settings),
+        costs_of_history(history, plan_at, plan_settings) if history and has_costs else (),
     )
 
 
@@ -522,13 +525,10 @@ def _planned(
 
 
 def _notes(
-    job: MeasuredJob,
-    deployment: JobDeployment,
-    machines: Catalogue | Cluster | None,
-    plan: PlanResult,
+    job: MeasuredJob, machines: Catalogue | Cluster | None, plan: PlanResult
 ) -> Iterator[str]:
     """Notes on missing measurements and on costs that the advice omits."""
-    profile, cluster = job.profile, job.cluster
+    profile, cluster, deployment = job.profile, job.cluster, job.deployment
     yield from profile.doubts
     if (far := extrapolation(job.graph, plan.rate)) is not None:
         yield far
@@ -667,13 +667,13 @@ def left_for_operators(
 def change_commands(
     url: str,
     job: MeasuredJob,
-    deployment: JobDeployment,
     current: CurrentMachines,
     plan: PlanResult,
     pods: EqualPods | None,
     folder: Path,
 ) -> Iterator[str]:
     """Commands, line by line; comments say which machines to start first and to stop at the end."""
+    deployment = job.deployment
     changes = Counter(plan.machines if current.is_priced else {})
     changes.subtract(current.counts if current.is_priced else {})
     slots = plan.slots.machines

@@ -34,7 +34,7 @@ class RateCost(NamedTuple):
 
 
 def costs_of_history(
-    history: JobHistory | None,
+    history: JobHistory,
     plan_at: Callable[[float, PlannerSettings], tuple[EqualPods | None, PlanResult]],
     settings: PlannerSettings,
 ) -> tuple[RateCost, ...]:
@@ -42,8 +42,6 @@ def costs_of_history(
 
     ``plan_at``: returns the plan for a rate. All plans together get the time of one.
     """
-    if history is None:
-        return ()
     seconds, plans = settings.budget.seconds, dict[float, PlanResult | None]()
     budget = replace(settings.budget, seconds=seconds and seconds / PLANS)
 

@@ -79,9 +79,8 @@ class JobRow:
     cores: float | None = None  # that it needs
     needs: Pods | None = None
     saves: float | None = None  # negative if it needs more than it has
-    limit: str | None = (
-        None  # what is fullest: CPU, an operator, memory, or state (its checkpoints)
-    )
+    # What is fullest (CPU, an operator, memory, or state: its checkpoints), and how full it is.
+    limit: str | None = None
     full: float | None = None
 
 

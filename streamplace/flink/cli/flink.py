@@ -484,7 +484,9 @@ def _jobs_of_namespace(
         own = engine.measured_job(job, engine.deployment(job), settings.seconds, history)
         advice, of_plan = None, limits.of_plan()
         if history is not None or own.profile.flow.offered is not None:
-            advice = engine.advise(job, rate, offers, of_plan, history=history, measured=own)
+            advice = engine.advise(
+                job, rate, offers, of_plan, history=history, measured=own, costs=False
+            )
         return row_of_job(name, own, history, advice, parsed_mips(settings.mips), offers)
 
     return {name: partial(judge, name) for name in names}
