@@ -114,6 +114,10 @@ impl Needs {
         shape("allowed", &self.allowed, t, n)?;
         shape("capacity", &self.capacity, t, N_RESOURCES)?;
         each!(shape, self, n, self.most.columns().max(2); most least stored);
+        let larger = |&subtasks: &u32| subtasks as usize >= self.most.columns();
+        if self.part.iter().chain(&self.parallelism).any(larger) {
+            return Err("an operator has more subtasks than its shares tell about".into());
+        }
         Ok(())
     }
 }
