@@ -19,6 +19,10 @@ HEAP, MANAGED = (90e6, 500e6), (40e6, 64e6)
 """Least content of the heap of the first TaskManager, and its size; managed memory."""
 BUSY = 1.3
 """Busy seconds per second of CPU."""
+BUFFERS, WAKING = 200.0, 60e-6
+"""Buffers per second that a subtask of the sink receives, and seconds until its thread runs."""
+JAVA = 0.03
+"""Cores of Java itself in each TaskManager."""
 
 
 def hourly_rates(hours=24 * DAYS):
@@ -69,14 +73,18 @@ class WrittenJob:
                 used = (fixed + per_tuple * own) * random.normal(1.0, self.noise, len(rate))
                 cores[i] += used
                 task_labels = self._of_task(task, i)
+                buffers = np.full(len(rate), BUFFERS if task == "v2" else 0.0)
+                busy = BUSY * used + WAKING * buffers
                 metrics = {
                     "numRecordsIn": np.zeros(len(rate)) if task == "v0" else own,
                     "numRecordsOut": sent,
                     "numBytesIn": np.zeros(len(rate)) if task == "v0" else BYTES * own,
                     "numBytesOut": BYTES * sent,
-                    "accumulateBusyTimeMs": 1000 * BUSY * used,
+                    "numBuffersInLocal": buffers / 2,
+                    "numBuffersInRemote": buffers / 2,
+                    "accumulateBusyTimeMs": 1000 * busy,
                     "accumulateBackPressuredTimeMs": np.zeros(len(rate)),
-                    "accumulateIdleTimeMs": 1000 * (1 - BUSY * used),
+                    "accumulateIdleTimeMs": 1000 * (1 - busy),
                 }
                 for metric, per_second in metrics.items():
                     found |= self._counted("task_", metric, task_labels, per_second)
@@ -89,7 +97,7 @@ class WrittenJob:
                         name = "flink_taskmanager_job_task_operator_pendingRecords"
                         found[name, operator] = self._from(np.cumsum(waits))
         for i, used in cores.items():
-            spent = np.concatenate([[0.0], np.cumsum(used * SCRAPE)])
+            spent = np.concatenate([[0.0], np.cumsum((used + JAVA) * SCRAPE)])
             key = (("tm_id", f"{self.device}_{i}"), *self.labels)
             if self.cpu_seconds:
                 found["flink_taskmanager_Status_JVM_CPU_Time", key] = self._from(1e9 * spent)
@@ -156,6 +164,8 @@ class WrittenJob:
             f"{metric}PerSecond" if gauge == metric else f"{gauge[0].lower()}{gauge[1:]}MsPerSecond"
         )
         counts = np.concatenate([[0.0], np.cumsum(per_second * SCRAPE)])
+        if metric == "accumulateBusyTimeMs":  # idle time is counted late, so it falls
+            counts[::7] += 20_000
         rates = np.concatenate([per_second[:1], per_second])
         found = {(prefix + metric, labels): self._from(counts)} if self.counters else {}
         return found | ({(prefix + gauge, labels): self._from(rates)} if self.gauges else {})

@@ -1,9 +1,11 @@
 """The history of a job as a profile and as a trace.
 
-The CPU of a TaskManager is divided among subtasks in proportion to their busy time, in every
-window. Costs are fitted to all windows (`measure.cost_fit`). The profile is that of the windows in
-which the rate was highest, since a prediction from there reaches farthest; it has the parallelism
-of now, if the job ever had it at such a rate.
+The CPU of a TaskManager, less what Java itself uses at any rate, is divided among subtasks in
+proportion to their busy time, in every window. A subtask is busy from the arrival of a buffer on,
+so the time until its thread runs, `WAKE_SECONDS`, is deducted for each buffer. Costs are fitted to
+all windows (`measure.cost_fit`). The profile is that of the windows in which the rate was highest,
+since a prediction from there reaches farthest; it has the parallelism of now, if the job ever had
+it at such a rate.
 """
 
 import csv
@@ -21,7 +23,15 @@ import numpy as np
 from streamplace.display.report import duration, percent
 from streamplace.errors import SettingError
 from streamplace.flink.constants import MIN_CAUSE
-from streamplace.flink.cpu.charging import BUSY_SHARE, OF_PROCESS, UNKNOWN, RunningSubtask, TaskCpu
+from streamplace.flink.cpu.charging import (
+    BUSY_SHARE,
+    COMPILERS_AT_REST,
+    JAVA_AT_REST,
+    OF_PROCESS,
+    UNKNOWN,
+    RunningSubtask,
+    TaskCpu,
+)
 from streamplace.flink.measure.cost_fit import SAME_RATE, Observation
 from streamplace.flink.measure.key_shares import key_shares
 from streamplace.flink.measure.profile import (
@@ -54,8 +64,17 @@ from streamplace.settings.convert import share_of
 IDLE_MS = "accumulateIdleTimeMs"
 EMITTED, TAKEN, PENDING = "emitted", "taken", "pending"
 """Rates of tuples and records of the operator that is a source, and what waits for it."""
-ATTEMPTS = "attempts"
-"""Number of series of a subtask; more than one in a window in which it was started again."""
+ATTEMPTS, SAMPLES = "attempts", "samples"
+"""Numbers of series of a subtask, more than one in a window in which it was started again, and of
+their samples."""
+BUFFERS = "buffers"
+"""Number of buffers that a subtask receives."""
+WAKE_SECONDS, MIN_WORKING = 60e-6, 0.1
+"""Time until a thread that waits for a buffer runs, and least share of its busy time in which it
+does; measured for six jobs (docs/explanation/flink-measurement.md)."""
+MIN_SAMPLES = 0.75
+"""Least number of samples in a window in which a subtask ran all the time, relative to the windows
+beside it."""
 FITTED_WINDOWS = 200
 """Most windows that costs are fitted to; they are means of adjacent ones."""
 SPREAD = BY_REPORTER._replace(words="CPU of whole TaskManagers, which all run the same operators")
@@ -145,14 +164,19 @@ class JobHistory:
     def _parallelism(self) -> dict[str, Floats]:
         """Task → number of its subtasks in each window, [T]; 0 unless all have metrics.
 
-        It is 0 also if one was started again: what both attempts did in the window is not known.
+        It is 0 also if one was started, ended or started again: what it did in the rest of the
+        window is not known.
         """
         found = {}
+        samples = np.pad(np.nan_to_num(self.metrics[SAMPLES]), ((0, 0), (1, 1)))
+        beside = np.maximum(samples[:, :-2], samples[:, 2:])
+        is_partial = np.isfinite(self.tuples) & (samples[:, 1:-1] < MIN_SAMPLES * beside)
         for task, rows in self._of_task.items():
             here = np.isfinite(self.tuples[rows])
             number = np.array([self.rows[i].number for i in rows]).reshape(-1, 1)
             highest = np.where(here, number + 1, 0).max(axis=0, initial=0)
             is_whole = np.nansum(self.metrics[ATTEMPTS][rows], axis=0) == highest
+            is_whole &= ~is_partial[rows].any(axis=0)
             found[task] = np.where(is_whole, highest, 0).astype(np.float64)
         return found
 
@@ -201,10 +225,16 @@ class JobHistory:
     def cores(self) -> Floats:
         """Cores of each subtask, [S, T]; its busy time if the CPU of TaskManagers is unknown."""
         busy = self.metrics[BUSY_MS] / 1000
+        wakes = WAKE_SECONDS * np.nan_to_num(self.metrics[BUFFERS])
+        works = np.maximum(busy - wakes, MIN_WORKING * busy)
         if not self._has_cores:
-            return busy
-        every = np.fmax(self._on_device("busy"), 1e-9)
-        return self._on_device("cores") * np.minimum(busy / every, 1.0)
+            return works
+        devices = np.array([row.device for row in self.rows])
+        is_there = (devices == devices[:, None]).astype(np.float64)
+        busy_there, works_there = (is_there @ np.nan_to_num(values) for values in (busy, works))
+        others = np.fmax(self._on_device("busy") - busy_there, 0.0)
+        cores = np.maximum(self._on_device("cores") - JAVA_AT_REST - COMPILERS_AT_REST, 0.0)
+        return np.asarray(cores * works / np.maximum(works_there + others, 1e-9))
 
     def _sums(self, metric: Floats) -> dict[str, Floats]:
         """Task → sum of a metric over its subtasks, [T]; NaN if it has none of them."""
@@ -323,7 +353,7 @@ class JobHistory:
             cpu,
             {task.id: tuples.get(task.id, 0.0) for task in self.tasks},
             together(self._flow(task, activity[task.id], throttled) for task in self.sources),
-            Present(self.layout, {}, None),
+            Present(self.layout, {}, JAVA_AT_REST if self._has_cores else None),
             origin,
             doubts,
             [
@@ -385,7 +415,8 @@ class JobHistory:
         sums = {name: float(np.nansum(values)) / len(at) for name, values in known.items()}
         taken, pending, sent = source_metrics(task.operators[0])
         waits = sums.pop(PENDING, None)
-        sums.pop(ATTEMPTS, None)
+        for number in (ATTEMPTS, BUFFERS, SAMPLES):
+            sums.pop(number, None)
         rates = {{EMITTED: sent, TAKEN: taken}.get(name, name): rate for name, rate in sums.items()}
         if BACK_PRESSURED_MS in known:
             blocked = np.nan_to_num(known[BACK_PRESSURED_MS]).sum(axis=1) / len(at)

@@ -2,6 +2,10 @@
 
 The streams of a job are in no metric, so its plan is that of the running job, by REST. Counters are
 preferred to the gauges of rates, which are means of a minute.
+
+Flink's busy time is the time since the start less idle and back-pressured time, whose counters lag
+behind by milliseconds: it falls now and then, and Prometheus takes each fall for a restart, adding
+all busy time so far. So it is calculated from the other two, which never fall.
 """
 
 import math
@@ -30,9 +34,11 @@ from streamplace.flink.prometheus.client import (
 )
 from streamplace.flink.prometheus.job_history import (
     ATTEMPTS,
+    BUFFERS,
     EMITTED,
     IDLE_MS,
     PENDING,
+    SAMPLES,
     TAKEN,
     DeviceTable,
     JobHistory,
@@ -51,13 +57,13 @@ TASK, OPERATOR = "flink_taskmanager_job_task_", "flink_taskmanager_job_task_oper
 MANAGER, CHECKPOINT = "flink_taskmanager_Status_", "flink_jobmanager_job_lastCheckpoint"
 CPU_TIME = f"{MANAGER}JVM_CPU_Time"
 CONTAINERS, POD = 'container!="",container!="POD"', 'pod!=""'
+BUSY_GAUGE = "busyTimeMsPerSecond"
 RATES = {name: f"{name}PerSecond" for name in COUNTS} | {
-    BUSY_MS: "busyTimeMsPerSecond",
     BACK_PRESSURED_MS: "backPressuredTimeMsPerSecond",
     IDLE_MS: "idleTimeMsPerSecond",
 }
 """Counters of tasks → gauges of their rates."""
-SERIES = len(RATES) + 4
+SERIES = len(RATES) + 7
 """Number of series of a subtask."""
 RECORDS_IN = (f"{TASK}numRecordsIn", f"{TASK}numRecordsInPerSecond")
 INPUT = f'__name__=~"{"|".join(RECORDS_IN)}"'
@@ -117,6 +123,20 @@ def _limit(kernel: str, resource: str, pods: str) -> str:
 def _rates(counter: str, gauge: str) -> str:
     """Query of the rates of a counter in windows, or of the means of a gauge of them."""
     return f"rate({counter}) or avg_over_time({gauge})"
+
+
+def _busy(in_windows: Callable[[str], str]) -> str:
+    """Query of busy milliseconds per second of subtasks, without those that do not report it.
+
+    ``in_windows``: returns the selector of a metric, with its window.
+    """
+    waits = (
+        _rates(in_windows(TASK + metric), in_windows(TASK + RATES[metric]))
+        for metric in (IDLE_MS, BACK_PRESSURED_MS)
+    )
+    is_known = _rates(in_windows(TASK + BUSY_MS), in_windows(TASK + BUSY_GAUGE))
+    idle, blocked = (f"({wait})" for wait in waits)
+    return f"(clamp_min(1e3 - {idle} - {blocked}, 0) and ({is_known}) >= 0)"
 
 
 class _Presence(NamedTuple):
@@ -262,12 +282,22 @@ def _presence(prometheus: Prometheus, name: str, own: str, span: TimeRange) -> _
                     f"{shown(other)}; choose by a label, as in "
                     f"prometheus:{prometheus.address.url}?job_id={shown(job)}"
                 )
-    every = [prometheus.address.selector(metric, own) for metric in RECORDS_IN]
-    density = " or ".join(f"max(count_over_time({one}[5m]))" for one in every)
-    counts = prometheus.series(density, grid, lambda _: "").get("", np.ones(1))
     total = np.nansum(np.stack([*by_job.values()]), axis=0)
     end = float(grid.ends[np.any([*present.values()], axis=0)].max())
-    return _Presence(float(total.mean()), end, 300.0 / max(1.0, float(np.nanmax(counts))))
+    return _Presence(float(total.mean()), end, _scrape_interval(prometheus, own, grid))
+
+
+def _scrape_interval(prometheus: Prometheus, own: str, grid: TimeGrid) -> float:
+    """Seconds between two samples of a series: of a minute if it has some, or of five."""
+    every = [prometheus.address.selector(metric, own) for metric in RECORDS_IN]
+    interval = 0.0
+    for seconds in (60, 300):
+        query = " or ".join(f"max(count_over_time({one}[{seconds}s]))" for one in every)
+        counts = prometheus.series(query, grid, lambda _: "").get("", np.ones(1))
+        interval = seconds / max(1.0, float(np.nanmax(counts)))
+        if interval <= seconds / 3:
+            break
+    return interval
 
 
 def _interval(rest: Rest, job: str) -> float | None:
@@ -324,16 +354,23 @@ class _Reader(NamedTuple):
             return self._series(f"{BY} ({self._rates(metric, gauge, *more)})", row_of)
 
         found = {metric: rates(TASK + metric, TASK + gauge) for metric, gauge in RATES.items()}
+        found[BUSY_MS] = self._series(f"{BY} ({_busy(self._in_windows)})", row_of)
+        buffers = (
+            f"{BY} ({self._rates(TASK + metric, f'{TASK}{metric}PerSecond')})"
+            for metric in ("numBuffersInLocal", "numBuffersInRemote")
+        )
+        found[BUFFERS] = self._series(" + ".join(buffers), row_of)
         first = named("operator_name", *(task.operators[0][:MAX_OPERATOR_NAME] for task in sources))
         for key, metric in (
             (EMITTED, f"{OPERATOR}numRecordsOut"),
             (TAKEN, f"{OPERATOR}numRecordsIn"),
         ):
             found[key] = rates(metric, f"{metric}PerSecond", first)
-        waits = f"{self._selector(f'{OPERATOR}pendingRecords', first)}[{self._window}]"
-        inputs = (f"count_over_time({self._selector(m)}[{self._window}])" for m in RECORDS_IN)
-        by = BY.replace("sum", "count")
-        found[ATTEMPTS] = self._series(f"{by} ({' or '.join(inputs)})", row_of)
+        waits = self._in_windows(f"{OPERATOR}pendingRecords", first)
+        inputs = (f"count_over_time({self._in_windows(metric)})" for metric in RECORDS_IN)
+        samples = " or ".join(inputs)
+        found[SAMPLES] = self._series(f"{BY} ({samples})", row_of)
+        found[ATTEMPTS] = self._series(f"{BY.replace('sum', 'count')} ({samples})", row_of)
         found[PENDING] = self._series(f"{BY} (last_over_time({waits}))", row_of)
         rows = sorted({row for series in found.values() for row in series})
         unknown = np.full(self.grid.number, np.nan)
@@ -344,12 +381,12 @@ class _Reader(NamedTuple):
 
     def _rates(self, metric: str, gauge: str, *more: str) -> str:
         """Query of the rates of a counter, or of the means of a gauge of them."""
-        return _rates(*(f"{self._selector(n, *more)}[{self._window}]" for n in (metric, gauge)))
+        return _rates(*(self._in_windows(name, *more) for name in (metric, gauge)))
 
     def busy(self) -> dict[str, Floats]:
         """Task → share of the time for which its busiest subtask is busy, [T]."""
-        rates = self._rates(TASK + BUSY_MS, TASK + RATES[BUSY_MS])
-        query = f"max by (task_name) ({rates}) / 1e3"
+        mean = f"avg_over_time({self._in_windows(TASK + BUSY_GAUGE)})"
+        query = f"max by (task_name) ({mean} or {_busy(self._in_windows)}) / 1e3"
         return self._series(query, lambda labels: labels.get("task_name"))
 
     def is_beside_others(self) -> bool:
@@ -371,7 +408,7 @@ class _Reader(NamedTuple):
             selector = self.prometheus.address.selector(metric, without="job_")
             return f"{selector}[{self._window}]"
 
-        busy = _rates(of_managers(TASK + BUSY_MS), of_managers(TASK + RATES[BUSY_MS]))
+        busy = _busy(of_managers)
         clock = f"rate({of_managers(CPU_TIME)}) / 1e9"
         used, throttled = self._containers(manager)
         return DeviceTable(
@@ -466,6 +503,9 @@ class _Reader(NamedTuple):
     @property
     def _window(self) -> str:
         return f"{self.grid.step:g}s"
+
+    def _in_windows(self, metric: str, *more: str) -> str:
+        return f"{self._selector(metric, *more)}[{self._window}]"
 
     def _selector(self, metric: str, *more: str) -> str:
         return self.prometheus.address.selector(metric, self.own, *more)
