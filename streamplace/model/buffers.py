@@ -40,7 +40,7 @@ MESSAGE_IPT = "message ipt"
 BUFFER_TIMEOUT = "buffer timeout"
 """Attribute of a graph: seconds after which a buffer is sent although it is not full."""
 MESSAGES_OF = "messages per tuple of "
-"""Prefix of the attributes that tell how many messages an operator's measured ``ipt`` contains."""
+"""Prefix of attributes: messages per tuple that an operator's measured ``ipt`` contains."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ class MessageLoads:
     plain: Bools  # [M] whether it does so if the parallelisms are equal
     rescaled: Bools  # [M] whether it joins neighbours, and so subtasks i if these are equal
     chained: Bools  # [M] whether it has no channels
-    contained: Floats  # [N] instructions per second of operators that are for messages
+    contained: Floats  # [N] instructions per second for messages in the operators' own work
 
     @classmethod
     def of(
@@ -77,7 +77,7 @@ class MessageLoads:
         kind = np.array(streams.partitioning, dtype="U9")[flow.stream_index]
         keyed = operators.max_parallelism[flow.target] > 0
         per_tuple = [_amount(attributes, MESSAGES_OF + name) for name in operators.name]
-        # Messages are also in what an operator takes at any rate, which does not grow with tuples.
+        # The constant load may contain messages, too, beyond the work for tuples.
         work = np.where(operators.constant > 0, np.inf, flow.input_rate * ipt)
         contained = 0.5 * cost[0] * np.array(per_tuple) * flow.input_rate
         return cls(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Discipline = Literal["priority", "order"]
 """Meaning of priorities: which ready operator is first, or a fixed order of each device."""
 DISCIPLINES: Final = get_args(Discipline)
-RANKS = NumberRule(least=-MAX_VALUE)
+RANKS = NumberRule(minimum=-MAX_VALUE)
 """Rule of priorities."""
 
 
