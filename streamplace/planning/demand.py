@@ -1,8 +1,8 @@
 """Demand: the resources that a graph at full rate needs of the machines that run it.
 
-Subtasks take shares of it: the largest and smallest part of an operator's tuples that n of its p
-subtasks receive. Flink does not let a user choose which of an operator's subtasks run on a machine,
-so a machine with n of them is charged for the n that have the most key groups.
+A share is the largest or smallest part of an operator's tuples that n of its p subtasks receive.
+Flink does not let a user choose which of an operator's subtasks run on a machine, so a machine with
+n of them is charged for the n subtasks with the most key groups.
 
 If operators share slots, as in Flink, a slot holds at most one subtask of each operator of a slot
 sharing group, so a group needs as many slots as its largest operator has subtasks. Without sharing,
@@ -63,8 +63,8 @@ class Demand:
     tuples: Floats
     bits: Floats
     joined: Ints  # [M] `ALL_TO_ALL`, `ONE_TO_ONE` or `EITHER`
-    # [M] whether the tuples of a stream may be distributed to the target's subtasks in other parts
-    # than those of its other inputs, or leave the source in other parts than they came.
+    # [M] whether the target's subtasks may receive other parts of a stream than of its other
+    # inputs, or the source's subtasks may send other parts than they receive.
     uneven: Bools
     unit: Ints  # [N] group numbers; operators of a group are colocated
     apart: tuple[tuple[int, ...], ...]  # groups of operators of which no two share a machine
@@ -88,7 +88,7 @@ class Demand:
     def after_loss(self, share: float) -> "Demand":
         """Demand of a share of the rate, without pins and messages.
 
-        As in the steady state, all flows scale with the rate, those out of windows as well.
+        As in the steady state, all flows scale with the rate, including the output of windows.
         """
         return replace(
             self,
@@ -120,7 +120,7 @@ class Demand:
         return () if alone else tuple(tuple(group) for group in groups if len(group) > 1)
 
     def parts(self, parallelism: Ints) -> Ints:
-        """Subtasks of each operator that are placed together, beside those of its unit, [N]."""
+        """Subtasks of each operator that share a machine, with parts of its unit, [N]."""
         part = np.ones_like(parallelism)
         for unit in self.units:
             rows = list(unit)
@@ -128,14 +128,14 @@ class Demand:
         return part
 
     def together(self, group: Ints) -> Ints:
-        """Groups of operators, merged where operators of two of them are colocated, [N]."""
+        """Groups of operators; groups with colocated operators are merged, [N]."""
         pairs = [(unit[0], v) for unit in self.units for v in unit[1:]]
         for u, v in pairs:
             group = np.where(group == group[v], group[u], group)
         return np.unique(group, return_inverse=True)[1].astype(np.int32) if pairs else group
 
     def rivals(self) -> tuple[Ints, Ints]:
-        """Where the rivals of each operator begin, [N + 1], and all rivals; both may be empty."""
+        """First rival of each operator, [N + 1], and all rivals; both empty without rules."""
         if not self.apart:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         pairs = np.array([pair for group in self.apart for pair in combinations(group, 2)])
@@ -179,9 +179,9 @@ class Demand:
 
     @property
     def least_instructions(self) -> Floats:
-        """Instructions per second of each operator that its shares of tuples take at least, [N].
+        """Least instructions per second of each operator, by its shares of tuples, [N].
 
-        Constant loads have equal parts, which may be less than those of the tuples.
+        Constant loads are divided evenly, which may give less than a share of the tuples.
         """
         least = self.instructions.copy()
         for v in np.flatnonzero(self.constant).tolist():
@@ -190,7 +190,7 @@ class Demand:
 
     @property
     def least_memory(self) -> Floats:
-        """Bytes of each operator that its shares of tuples take at least, [N]."""
+        """Least bytes of each operator, by its shares of tuples, [N]."""
         least = self.memory.copy()
         for v in np.flatnonzero(self.memory).tolist():
             if self.dealing[v] != {int(self.key_groups[v])}:
@@ -198,7 +198,7 @@ class Demand:
         return least
 
     def _least_part(self, v: int, groups: int) -> float:
-        """Least ratio of a part by key groups to the part of the tuples of the same subtasks."""
+        """Least ratio of a share by key groups to the share of tuples of the same subtasks."""
         return _least_part(
             self.dealing[v], groups, int(self.parallelism_limit[v]), bool(self.keeps[v])
         )
@@ -209,8 +209,8 @@ def demand_of(
 ) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
 
-    Operators that are ``fixed``, by name or all, keep the parallelism of the graph, as those do
-    that an attribute names. Operators that forward streams connect to them have the same.
+    Operators named in ``fixed`` (all for True) or by an attribute keep the parallelism of the
+    graph, and so do operators that forward streams connect to them.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def demand_of(
     rules = rules or without_rules(graph)
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
-    named = _named(graph, fixed)
+    named = _fixed_operators(graph, fixed)
     joined = _joined(graph, named)[flow.stream_index]
     dealing, uneven = _dealing(graph, joined)
     forward = joined == ONE_TO_ONE
@@ -260,7 +260,7 @@ def demand_of(
 
 
 def unchained(graph: StreamGraph) -> StreamGraph:
-    """Return the graph whose streams let a plan separate their ends, and choose parallelisms.
+    """Return the graph with streams whose ends a plan may separate and scale.
 
     Chained streams become forward ones, and rescaled ones are rebalanced.
     """
@@ -271,7 +271,7 @@ def unchained(graph: StreamGraph) -> StreamGraph:
     return replace(graph, streams=replace(streams, partitioning=tuple(kinds)))
 
 
-def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
+def _fixed_operators(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
     """Whether each operator is named in ``fixed`` or by an attribute, or all are, [N]."""
     names = graph.operators.name
     kept = {*graph.kept_parallelism}
@@ -289,7 +289,7 @@ def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
 def _limits(graph: StreamGraph, tied: Ints, named: Bools) -> Ints:
     """Largest parallelism of each operator, the only one in groups with a named operator, [N]."""
     name, parallelism = graph.operators.name, graph.operators.parallelism
-    largest, kept_rows = _most(graph, tied), np.flatnonzero(named)
+    largest, kept_rows = _parallelism_limits(graph, tied), np.flatnonzero(named)
     firsts = kept_rows[np.unique(tied[kept_rows], return_index=True)[1]]
     for first in firsts.tolist():
         group, kept = tied == tied[first], int(parallelism[first])
@@ -336,12 +336,11 @@ def connected(n: int, source: Ints, target: Ints) -> Ints:
     group = np.arange(n, dtype=np.int32)
     for u, v in zip(source.tolist(), target.tolist(), strict=True):
         group[group == group[v]] = group[u]
-    first = np.unique(group, return_inverse=True)[1]
-    return np.asarray(first.astype(np.int32))
+    return np.unique(group, return_inverse=True)[1].astype(np.int32)
 
 
-def _most(graph: StreamGraph, tied: Ints) -> Ints:
-    """Largest parallelism of each operator: the smallest within its tied group."""
+def _parallelism_limits(graph: StreamGraph, tied: Ints) -> Ints:
+    """Largest parallelism of each operator: the smallest limit of its tied group; 0 without one."""
     groups = graph.operators.max_parallelism
     limit = np.full(tied.max() + 1, np.iinfo(np.int32).max, np.int64)
     np.minimum.at(limit, tied[groups > 0], groups[groups > 0])
@@ -355,7 +354,7 @@ def _dealing(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ..
     groups, kinds = operators.max_parallelism.tolist(), graph.streams.partitioning
     inputs = np.bincount(flow.target, minlength=len(groups))
     dealing: list[set[int]] = [
-        set() if fed else {own} for fed, own in zip(inputs.tolist(), groups, strict=True)
+        set() if fed else {number} for fed, number in zip(inputs.tolist(), groups, strict=True)
     ]
     uneven = np.zeros(len(joined), np.bool_)
     for e, (u, v) in enumerate(zip(flow.source.tolist(), flow.target.tolist(), strict=True)):
@@ -371,10 +370,10 @@ def _dealing(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ..
 
 
 @lru_cache(4096)
-def _least_part(dealing: frozenset[int], groups: int, most: int, keeps: bool) -> float:
+def _least_part(dealing: frozenset[int], groups: int, limit: int, keeps: bool) -> float:
     """`Demand._least_part` of an operator whose tuples are distributed by these numbers."""
     finest = max(groups, *dealing, 1)  # beyond it, all parts are equal
-    p = np.array([most]) if keeps else np.arange(1, min(finest, most or finest) + 1)
+    p = np.array([limit]) if keeps else np.arange(1, min(finest, limit or finest) + 1)
     busiest = np.zeros(len(p))
     for dealt in dealing:
         share = -(-dealt // p) / dealt if dealt else 1 / p
@@ -384,9 +383,9 @@ def _least_part(dealing: frozenset[int], groups: int, most: int, keeps: bool) ->
 
 
 def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats]:
-    """Largest and smallest share of the tuples of n subtasks of every operator, and of memory.
+    """Largest and smallest share of tuples, and largest share of memory, of n subtasks.
 
-    Each has the shape [N, P + 1], with P the largest parallelism.
+    Each has the shape [N, P + 1], a row for each operator, with P the largest parallelism.
 
     >>> from streamplace.model import Operator, StreamGraph
     >>> graph = StreamGraph.of("one", [Operator("a", ipt=1, rate=8, max_parallelism=8)])
@@ -407,10 +406,7 @@ def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats
 
 
 def subtask_speeds(demand: Demand, catalogue: Catalogue) -> Floats:
-    """Instructions per second of a subtask of each operator on a machine of each type, [T, N].
-
-    It uses as many cores as the machine has, and it can.
-    """
+    """Instructions per second of a subtask of each operator on a machine of each type, [T, N]."""
     speed = np.array([offer.core_speed for offer in catalogue.offers])
     cores = np.array([offer.cores for offer in catalogue.offers], np.float64)
     return np.asarray(speed[:, None] * np.minimum(cores[:, None], demand.graph.operators.cores))
@@ -427,7 +423,7 @@ def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
 def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     """Instructions per second of operator v's busiest subtask, as plans are charged for it.
 
-    A subtask at its largest rate takes all of its cores, which execute ``speed`` of them.
+    A subtask at its ``max_rate`` occupies its cores, which execute ``speed`` instructions/s.
     """
     waiting = speed * float(demand.at_max_rate[v])
     return busiest_share(demand, v, parallelism) * max(float(demand.instructions[v]), waiting)
@@ -436,8 +432,9 @@ def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> floa
 def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     """Least instructions per second that operator v's busiest subtask may need.
 
-    Constant loads are divided evenly, and so may tuples be where the number of key groups is not
-    unique. A subtask at its largest rate takes all of its cores, which execute ``speed`` of them.
+    Constant loads are divided evenly, and so may tuples be if the number of key groups is not
+    unique. A subtask at its ``max_rate`` occupies its cores, which execute ``speed``
+    instructions/s.
     """
     share, needed = least_share(demand, v, parallelism), float(demand.instructions[v])
     waiting = share * speed * float(demand.at_max_rate[v])

@@ -1,7 +1,7 @@
 """Verification: checks a plan with the model and simulator that the rest of streamplace uses.
 
-Everything is recomputed from the returned graph, cluster and placement, independently of the
-search: the search packs contents, and this module expands the plan to subtasks.
+Everything is recomputed from the returned graph, cluster and placement. The check is independent of
+the search, which packs contents: it expands the plan to subtasks.
 """
 
 from collections import Counter
