@@ -50,6 +50,6 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
         for v in range(instance.n_operators):
             place = batch[:, v]
             busy = instance.constant[v, instance.device_type[place]]
-            taken = np.where(busy > 0, lasts * busy * instance.cores[place], 0.0)
-            core[np.arange(len(batch)), place] += taken
+            constant = np.where(busy > 0, lasts * busy * instance.cores[place], 0.0)
+            core[np.arange(len(batch)), place] += constant
     return Spent(core, link, sent)

@@ -21,10 +21,9 @@ def compile_pass(
     Parameters
     ----------
     streams
-        `stream_records`, if there are any already; by default every stream carries an output of its
-        own.
+        Existing `stream_records`; by default every stream carries an output of its own.
     links
-        `link_records`, if there are any already.
+        Existing `link_records`; by default made from the instance.
 
     Examples
     --------
