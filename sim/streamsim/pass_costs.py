@@ -21,7 +21,10 @@ class Spent(NamedTuple):
 
 def pass_seconds(instance: Instance) -> float:
     """Length of one pass: the time in which the fastest source generates one tuple."""
-    return float(1.0 / instance.rate.max())
+    fastest = float(instance.rate.max(initial=0.0))
+    if fastest <= 0:
+        raise ValueError("no operator generates tuples; give a source a rate")
+    return 1.0 / fastest
 
 
 def spent(instance: Instance, placements: ArrayLike) -> Spent:

@@ -1,7 +1,7 @@
-"""Messages between subtasks: buffers that are sent before they are full, and what they cost.
+"""Messages between subtasks: buffers that are sent before they are full, and their CPU.
 
-An engine such as Flink sends what is in the buffer of a channel once per buffer timeout, if there
-is anything in it. With c channels between the subtasks of two operators, r tuples/s on each of them
+An engine such as Flink sends the buffer of a channel once per buffer timeout, unless it is empty.
+With c channels between the subtasks of two operators, r tuples/s on each of them
 and a timeout of T seconds, that is
 
     messages/s = c · r / (1 + r · T).
@@ -135,7 +135,7 @@ def message_cost(attributes: Mapping[str, object]) -> tuple[float, float] | None
 
 
 def is_of_messages(attribute: str) -> bool:
-    """Whether an attribute of a graph is one of those of messages."""
+    """Whether an attribute of a graph describes messages."""
     return attribute in (MESSAGE_IPT, BUFFER_TIMEOUT) or attribute.startswith(MESSAGES_OF)
 
 

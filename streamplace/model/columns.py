@@ -68,10 +68,10 @@ class FieldRule:
 
 @dataclass(frozen=True, slots=True)
 class NumberRule(FieldRule):
-    """Numbers in [minimum, MAX_VALUE]; ``parse`` reads those of rows that are texts.
+    """Numbers in [minimum, MAX_VALUE]; ``parse`` reads numbers that rows state as texts.
 
-    With a default of infinity, infinity stands for no limit. With one of None, which is NaN in
-    columns, a number need not be stated. Below ``smallest`` only 0 is allowed, for ``zero``.
+    A default of infinity stands for no limit, and a default of None, NaN in columns, for a number
+    that is not stated. Below ``smallest`` only 0 is allowed, for ``zero``.
     """
 
     default: float | None = 0.0
@@ -434,7 +434,7 @@ class NamedColumns(CheckedColumns[R]):
 def checked_rows(
     raw: Iterable[R], kind: type[R], example: str, error: type[StreamplaceError] = GraphError
 ) -> list[R]:
-    """Rows as a list, each of which must be of a kind."""
+    """Rows as a list; every row must be of a kind."""
     noun = kind.__name__.lower()
     if isinstance(raw, str) or not isinstance(raw, Iterable):
         raise error(f"{quoted(raw)} is given for the {noun}s; give a list")
@@ -540,7 +540,7 @@ def _check_length(column: Sequence[Any], size: int) -> None:
 
 
 def _check_each(column: Iterable[Any], check: Callable[[Any], object]) -> None:
-    """Apply the check of single values to those of a column."""
+    """Check each value of a column."""
     for i, value in enumerate(column):
         try:
             check(value)

@@ -108,7 +108,7 @@ class Devices(
     Attributes
     ----------
     speed
-        [D] MIPS of one core, less what is reserved of it.
+        [D] MIPS of one core, less its reserved part.
     kind
         [D] kind of every device; devices of equal speed and number of cores are of one kind.
     example

@@ -296,7 +296,7 @@ def _subtasks(
 
 
 def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
-    """Name the subtasks; "#" is doubled until no name is that of another operator."""
+    """Name the subtasks; "#" is doubled until all names differ."""
     unchanged = {name for name, copies in zip(names, p, strict=True) if copies == 1 and "#" in name}
     sign = "#"
     while True:

@@ -187,8 +187,8 @@ class StreamGraph(Caching, Pictured):
     def charged_constant(self) -> Floats:
         """MIPS of each operator that tuples do not take: its constant load, and messages.
 
-        Messages are those at the graph's rate and parallelism that the operator's ``ipt`` does not
-        contain; see `streamplace.model.buffers`.
+        Messages at the graph's rate and parallelism count unless the operator's ``ipt`` contains
+        them; see `streamplace.model.buffers`.
         """
         return self.cached("charged_constant", StreamGraph._charged_constant)
 

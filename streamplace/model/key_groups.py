@@ -90,7 +90,7 @@ def received_shares(
 
 
 def _rescaled(shares: Floats | None, senders: int, receivers: int) -> Floats | None:
-    """Parts of the receivers of a rescaled stream, from those of its senders."""
+    """Shares of the receivers of a rescaled stream, from the shares of its senders."""
     if receivers == 1 or (shares is None and receivers % senders == 0):
         return None
     pairs = np.arange(max(senders, receivers))

@@ -16,10 +16,10 @@ from streamplace.model.units import format_bytes
 STEPS = 2_000_000
 
 
-def used(place: Ints, memory: Floats, n_devices: int) -> Floats:
+def memory_in_use(place: Ints, memory: Floats, n_devices: int) -> Floats:
     """Memory in use on every device [B, D], for placements of the units [B, U].
 
-    >>> used(np.array([[0, 1, 0]]), np.array([1.0, 2.0, 4.0]), 2).tolist()
+    >>> memory_in_use(np.array([[0, 1, 0]]), np.array([1.0, 2.0, 4.0]), 2).tolist()
     [[5.0, 2.0]]
     """
     batch = len(place)

@@ -17,7 +17,14 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rival_columns
-from streamplace.model.memory import made_room, packed, short_memory, too_large, used, with_slack
+from streamplace.model.memory import (
+    made_room,
+    memory_in_use,
+    packed,
+    short_memory,
+    too_large,
+    with_slack,
+)
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
@@ -105,7 +112,7 @@ class PlacementRules:
         if len(self.apart):
             legal &= (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
         if self.memory is not None and self.room is not None:
-            in_use = used(of_unit, self.memory, len(self.room))
+            in_use = memory_in_use(of_unit, self.memory, len(self.room))
             legal &= (in_use <= with_slack(self.room)).all(axis=1)
         return np.asarray(legal)
 
@@ -121,7 +128,7 @@ class PlacementRules:
         if self.memory is None or self.room is None:
             return None
         of_unit = placement[self.first_operator][None]
-        (in_use,) = used(of_unit, self.memory, len(self.room))
+        (in_use,) = memory_in_use(of_unit, self.memory, len(self.room))
         excess = np.where(in_use > with_slack(self.room), in_use - self.room, -np.inf)
         d = int(np.argmax(excess))
         return (d, float(excess[d])) if excess[d] > 0 else None

@@ -4,8 +4,8 @@ The bounds leave out messages between subtasks, which depend on the parallelism.
 they are lower, so they remain valid.
 
 The contents of one machine are relaxed to linear inequalities. Their variables are the share f(v)
-of each operator's tuples on the machine, and the part w(e) of each stream that stays local; streams
-whose parts are not those of their ends are left out. For shuffles w = f(u) · f(v), which
+of each operator's tuples on the machine, and the part w(e) of each stream that stays local; uneven
+streams (`Demand.uneven`) are left out. For shuffles w = f(u) · f(v), which
 McCormick's inequalities bound from above on the box of the shares; for forward streams
 w = min(f(u), f(v)). Rules tighten this: for operators that must not share a machine,
 Σ f / (largest share) ≤ 1; colocated operators hold parts of subtasks in one proportion y, so that f
@@ -242,8 +242,8 @@ class Relaxation:
         """Σ f(v) / high(v) ≤ 1 over operators of which a machine holds at most one."""
         rows = []
         for group in self.demand.apart:
-            here = {v: 1 / float(high[v]) for v in group if high[v] > MIN_HIGH}
-            rows += [Inequality(here, float(MARGIN))] if len(here) > 1 else []
+            weights = {v: 1 / float(high[v]) for v in group if high[v] > MIN_HIGH}
+            rows += [Inequality(weights, float(MARGIN))] if len(weights) > 1 else []
         return rows
 
     def _unit_rows(self, first: int) -> list[Inequality]:

@@ -1,4 +1,4 @@
-"""Cuts: inequalities that the numbers of machines of every plan satisfy, and what they prove.
+"""Cuts: inequalities that the numbers of machines of every plan satisfy, and bounds from them.
 
 Let π(v) be a price for each operator, and z(t) the largest worth Σ π(v) · share(v) of the shares
 that fit on one machine of type t. The machines of a plan hold every operator once, so

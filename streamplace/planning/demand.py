@@ -38,7 +38,7 @@ class Demand:
 
     graph: StreamGraph
     flowing: Floats  # [N] instructions per second that grow with the rate
-    instructions: Floats  # [N] instructions per second, the constant ones included
+    instructions: Floats  # [N] instructions per second, constant loads included
     # [N] instructions per second that operators use at any rate. A machine is charged for them in
     # proportion to the tuples of its subtasks, which is no less than their equal parts.
     constant: Floats

@@ -133,7 +133,7 @@ class Offer(CheckedRow):
 
     @property
     def core_speed(self) -> float:
-        """Instructions per second of one core, less what is reserved of it."""
+        """Instructions per second of one core, less its reserved part."""
         return (float(self.mips) - float(self.reserved) / self.cores) * 1e6
 
     @property
@@ -214,9 +214,9 @@ class Catalogue:
                 "drop offers that cost more than others and are no larger"
             )
         names = [offer.name for offer in self.offers]
-        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-        if twice is not None:
-            raise ClusterError(f"two offers are called {quoted(twice)}; names must differ")
+        duplicate = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if duplicate is not None:
+            raise ClusterError(f"two offers are called {quoted(duplicate)}; rename one")
         for offer in self.offers:
             several = next((o for o in self.offers if o.name == offer_of(offer.name)), None)
             if offer.owned == 1 and several is not None and several.owned != 1:
@@ -342,7 +342,7 @@ class Catalogue:
 
 
 def exact_price(price: float) -> Fraction:
-    """A price as it is written in decimals."""
+    """Exact value of a price in decimals."""
     return Fraction(repr(float(price)))
 
 

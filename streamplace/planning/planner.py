@@ -1,8 +1,8 @@
 """``plan``: the cheapest machines, parallelisms and placement for a rate, with a proven bound.
 
 The planner proves a bound, searches, improves the plan that it finds, and checks the result. Its
-notes say what it assumes. A refusal says why no machines carry a rate, and which rate they do
-carry.
+notes state its assumptions. A refusal gives the reason why no machines carry a rate, and a rate for
+which a plan was found.
 """
 
 from collections import Counter
@@ -407,9 +407,9 @@ def _machines(
         names = devices
         largest = dict[str, int]()
         for t, offer in enumerate(catalogue.offers):
-            name, here = catalogue.family(offer.name), slots[packed.kinds == t]
-            if len(here):
-                largest[name] = max(largest.get(name, 0), int(here.max()))
+            name, in_use = catalogue.family(offer.name), slots[packed.kinds == t]
+            if len(in_use):
+                largest[name] = max(largest.get(name, 0), int(in_use.max()))
     else:
         names = tuple(devices[d] for d in packed.devices.tolist())
         largest = dict(zip(names, slots.tolist(), strict=True))
@@ -599,7 +599,7 @@ def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
 
 
 def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, available: float) -> str:
-    """Clause about a resource that all machines together have too little of."""
+    """Clause about a need that exceeds the capacity of all machines."""
     which, machines = "the operators", "all machines"
     if need.tags:
         which += f" that {words_of(need.tags)}"

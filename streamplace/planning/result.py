@@ -129,7 +129,7 @@ class PlanResult(Pictured):
     rate: float  # tuples/s of all sources
     # Free share h, errors of predictions included: the plan is for 1 / (1 − h) times the rate.
     headroom: float
-    cost: float  # price per hour of all machines; their number if they are those of a cluster
+    cost: float  # price per hour of all machines; their number without prices
     # Lower bound of the cost of every plan. With ``errors``, it holds for plans that carry the rate
     # at the lower end of their predictions; a plan that carries it by the prediction alone may cost
     # less.
@@ -315,7 +315,7 @@ class PlanResult(Pictured):
     def write(self, folder: str | PathLike[str]) -> str:
         """Write the files of the plan into a folder, all or none, or the report alone (.html).
 
-        Returns what was written, in words.
+        Returns the names of the files, or "report".
         """
         if Path(folder).suffix == ".html":
             self.report().save(folder)
@@ -362,7 +362,7 @@ class PlanCurve(Pictured):
         return f"<PlanCurve of {len(self.values)} plans: cost {first:g} to {last:g}>"
 
     def report(self) -> Report:
-        """Cost and bound for each rate, and what the plan of a measured graph carries."""
+        """Cost and bound for each rate, and the carried rate if the graph was measured."""
         first = self.results[0]
         rows = tuple(
             (
@@ -418,8 +418,8 @@ def contents_of(result: PlanResult) -> dict[str, str]:
             offer = offer_of(machine, result.alone)
             numbers[offer][operator] += number
     return {
-        offer: ", ".join(f"{operator} {n}" if n > 1 else operator for operator, n in there.items())
-        for offer, there in numbers.items()
+        offer: ", ".join(f"{operator} {n}" if n > 1 else operator for operator, n in counts.items())
+        for offer, counts in numbers.items()
     }
 
 

@@ -28,8 +28,8 @@ class PlanRules:
 
     unit: Ints  # [N] colocated operators have equal numbers
     apart: tuple[tuple[int, ...], ...]  # operators of which no two share a machine
-    requires: tuple[frozenset[str], ...]  # [N] required tags, those of machines included
-    unpinned: tuple[frozenset[str], ...]  # [N] the same tags without those of pins
+    requires: tuple[frozenset[str], ...]  # [N] required tags, including tags of machines
+    unpinned: tuple[frozenset[str], ...]  # [N] the same tags without tags of pins
     tags: dict[str, frozenset[str]]  # tags of machines, by the name of an offer or a device
 
 
@@ -94,8 +94,8 @@ def rules_on_offers(
         several = label in offers and offers[label].at_most > 1
         if rule.startswith("pin") and several:
             raise ProblemError(
-                f"{rule} names {quoted(label)}, of which a plan may have several machines; write "
-                f"{quoted(f'{label}-0')}, or allowed"
+                f"{rule} names {quoted(label)}, and a plan may have several machines of it; write "
+                f"{quoted(f'{label}-0')}, or use allowed"
             )
         if label in named:
             return frozenset({label})

@@ -18,7 +18,7 @@ TOLERANCE = 0.01  # share of the final throughput within which a run counts as s
 
 
 class Log(NamedTuple):
-    """One row per tick; queues and backlogs are those at its end."""
+    """One row per tick; queues and backlogs at its end."""
 
     queued: Floats  # [T, M] tuples
     transit: Floats  # [T, M] tuples waiting for the link or in flight
@@ -47,7 +47,7 @@ class Observations(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One run in each of its T ticks; queues and backlogs are those at the end of the tick."""
+    """One run in each of its T ticks; queues and backlogs at the end of the tick."""
 
     seconds: Floats  # [T] end of the tick
     throughput: Floats  # [T] source-equivalent tuples/s that arrive at the sinks
