@@ -51,7 +51,7 @@ class Demand:
     requires: tuple[frozenset[str], ...]  # tags that a machine must have
     # Numbers of key groups by which the tuples of an operator may be distributed to its subtasks; 0
     # stands for equal parts. If there are several, each resource is charged for the worst.
-    dealing: tuple[frozenset[int], ...]
+    group_counts: tuple[frozenset[int], ...]
     parallelism_limit: Ints  # [N] largest parallelism; 0 where any is possible
     keeps: Bools  # [N] whether the largest parallelism of an operator is its only one
     tied: Ints  # [N] group numbers; operators of a group must have equal parallelism
@@ -147,7 +147,7 @@ class Demand:
         """Least and largest ratio of operator v's share of tuples to its share of subtasks."""
         low = high = 1.0
         limit, keeps = int(self.parallelism_limit[v]), bool(self.keeps[v])
-        for groups in self.dealing[v]:
+        for groups in self.group_counts[v]:
             p = np.arange(1, min(groups, limit or groups) + 1)
             p = np.array([limit]) if keeps and limit <= groups else p
             if groups:
@@ -167,7 +167,7 @@ class Demand:
 
     def pieces(self, v: int) -> int:
         """Equal pieces of operator v's tuples that no subtask splits; 0 if there are none."""
-        return self._pieces(v, min(self.dealing[v])) if len(self.dealing[v]) == 1 else 0
+        return self._pieces(v, min(self.group_counts[v])) if len(self.group_counts[v]) == 1 else 0
 
     def memory_pieces(self, v: int) -> int:
         """Equal pieces of operator v's memory that no subtask splits; 0 if there are none."""
@@ -193,14 +193,14 @@ class Demand:
         """Least bytes of each operator, by its shares of tuples, [N]."""
         least = self.memory.copy()
         for v in np.flatnonzero(self.memory).tolist():
-            if self.dealing[v] != {int(self.key_groups[v])}:
+            if self.group_counts[v] != {int(self.key_groups[v])}:
                 least[v] *= self._least_part(v, int(self.key_groups[v]))
         return least
 
     def _least_part(self, v: int, groups: int) -> float:
         """Least ratio of a share by key groups to the share of tuples of the same subtasks."""
         return _least_part(
-            self.dealing[v], groups, int(self.parallelism_limit[v]), bool(self.keeps[v])
+            self.group_counts[v], groups, int(self.parallelism_limit[v]), bool(self.keeps[v])
         )
 
 
@@ -226,7 +226,7 @@ def demand_of(
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
     named = _fixed_operators(graph, fixed)
     joined = _joined(graph, named)[flow.stream_index]
-    dealing, uneven = _dealing(graph, joined)
+    group_counts, uneven = _group_counts(graph, joined)
     forward = joined == ONE_TO_ONE
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
     keeps = np.isin(tied, tied[named])
@@ -242,7 +242,7 @@ def demand_of(
         at_max_rate=flow.input_rate / operators.largest_rates(),
         memory=np.array(operators.memory),
         requires=rules.requires,
-        dealing=dealing,
+        group_counts=group_counts,
         parallelism_limit=_limits(graph, tied, named),
         keeps=keeps,
         tied=tied,
@@ -348,36 +348,38 @@ def _parallelism_limits(graph: StreamGraph, tied: Ints) -> Ints:
     return np.where(lowest == np.iinfo(np.int32).max, 0, lowest).astype(np.int32)
 
 
-def _dealing(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ...], Bools]:
+def _group_counts(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ...], Bools]:
     """Numbers of key groups by which the tuples of operators may be distributed; uneven streams."""
     operators, flow = graph.operators, graph.flow
     groups, kinds = operators.max_parallelism.tolist(), graph.streams.partitioning
     inputs = np.bincount(flow.target, minlength=len(groups))
-    dealing: list[set[int]] = [
+    group_counts: list[set[int]] = [
         set() if fed else {number} for fed, number in zip(inputs.tolist(), groups, strict=True)
     ]
     uneven = np.zeros(len(joined), np.bool_)
     for e, (u, v) in enumerate(zip(flow.source.tolist(), flow.target.tolist(), strict=True)):
-        uneven[e] = u in operators.window and dealing[u] != {groups[u]}
+        uneven[e] = u in operators.window and group_counts[u] != {groups[u]}
         if joined[e] != ALL_TO_ALL:
-            dealing[v] |= dealing[u] | ({groups[u]} if uneven[e] else set())
+            group_counts[v] |= group_counts[u] | ({groups[u]} if uneven[e] else set())
         if joined[e] == EITHER:
-            dealing[v].add(0)
+            group_counts[v].add(0)
         if joined[e] == ALL_TO_ALL:
-            dealing[v].add(0 if kinds[flow.stream_index[e]] == "rebalance" else groups[v])
-    mixed = np.array([n > 1 and len(parts) > 1 for n, parts in zip(inputs, dealing, strict=True)])
-    return tuple(map(frozenset, dealing)), uneven | mixed[flow.target]
+            group_counts[v].add(0 if kinds[flow.stream_index[e]] == "rebalance" else groups[v])
+    mixed = np.array(
+        [n > 1 and len(parts) > 1 for n, parts in zip(inputs, group_counts, strict=True)]
+    )
+    return tuple(map(frozenset, group_counts)), uneven | mixed[flow.target]
 
 
 @lru_cache(4096)
-def _least_part(dealing: frozenset[int], groups: int, limit: int, keeps: bool) -> float:
-    """`Demand._least_part` of an operator whose tuples are distributed by these numbers."""
-    finest = max(groups, *dealing, 1)  # beyond it, all parts are equal
+def _least_part(group_counts: frozenset[int], groups: int, limit: int, keeps: bool) -> float:
+    """`Demand._least_part` of an operator with these numbers of key groups."""
+    finest = max(groups, *group_counts, 1)  # beyond it, all parts are equal
     p = np.array([limit]) if keeps else np.arange(1, min(finest, limit or finest) + 1)
     busiest = np.zeros(len(p))
-    for dealt in dealing:
-        share = -(-dealt // p) / dealt if dealt else 1 / p
-        busiest = np.maximum(busiest, np.where((p <= dealt) | (dealt == 0), share, 0.0))
+    for number in group_counts:
+        share = -(-number // p) / number if number else 1 / p
+        busiest = np.maximum(busiest, np.where((p <= number) | (number == 0), share, 0.0))
     part = groups // p / groups if groups else 1 / p
     return float((part / busiest).min())
 
@@ -396,10 +398,10 @@ def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats
     count = np.arange(parallelism.max() + 1)
     largest = np.zeros((len(parallelism), len(count)))
     least, memory = np.ones_like(largest), np.zeros_like(largest)
-    for v, dealing in enumerate(demand.dealing):
+    for v, counts in enumerate(demand.group_counts):
         p = int(parallelism[v])
         memory[v] = _extremes(int(demand.key_groups[v]), p, count)[0]
-        for groups in _possible(dealing, p):
+        for groups in _fitting_counts(counts, p):
             high, low = _extremes(groups, p, count)
             largest[v], least[v] = np.maximum(largest[v], high), np.minimum(least[v], low)
     return largest, least, memory
@@ -416,7 +418,7 @@ def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
     """Share of the tuples of operator v that its busiest subtask receives."""
     return max(
         -(-groups // parallelism) / groups if groups else 1 / parallelism
-        for groups in _possible(demand.dealing[v], parallelism)
+        for groups in _fitting_counts(demand.group_counts[v], parallelism)
     )
 
 
@@ -446,13 +448,13 @@ def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
 
 def least_share(demand: Demand, v: int, parallelism: int) -> float:
     """Least share of the tuples of operator v that its busiest subtask may receive."""
-    several = len(demand.dealing[v]) > 1
+    several = len(demand.group_counts[v]) > 1
     return 1 / parallelism if several else busiest_share(demand, v, parallelism)
 
 
-def _possible(dealing: frozenset[int], p: int) -> list[int]:
-    """Numbers of key groups that suit p subtasks; smaller ones come from forward streams only."""
-    return [groups for groups in dealing if not groups or groups >= p]
+def _fitting_counts(group_counts: frozenset[int], p: int) -> list[int]:
+    """Numbers of key groups for p subtasks; smaller numbers come from forward streams only."""
+    return [groups for groups in group_counts if not groups or groups >= p]
 
 
 def _extremes(groups: int, p: int, count: Ints) -> tuple[Floats, Floats]:

@@ -219,7 +219,7 @@ class Enumeration:
         """
         demand, parallelism = self._demand, packing.parallelism
         even = np.minimum(np.arange(packing.most.shape[1]) / parallelism[:, None], 1.0)
-        several = np.array([len(dealing) > 1 for dealing in demand.dealing])[:, None]
+        several = np.array([len(counts) > 1 for counts in demand.group_counts])[:, None]
         most: Floats = np.where(several, even, packing.most)
         part = (even[:, 1:] / most[:, 1:]).min(axis=1)
         instructions = packing.instructions - (packing.instructions - demand.flowing) * (1 - part)

@@ -36,7 +36,7 @@ def choices(demand: Demand, v: int, highest: int) -> list[int]:
     if demand.keeps[v]:
         return [int(demand.parallelism_limit[v])]
     limit = min(highest, int(demand.parallelism_limit[v]) or highest)
-    useful = {p for groups in demand.dealing[v] for p in useful_parallelisms(groups, limit)}
+    useful = {p for groups in demand.group_counts[v] for p in useful_parallelisms(groups, limit)}
     return sorted(map(int, useful))
 
 
@@ -175,7 +175,7 @@ def _raised(demand: Demand, wanted: Longs, together: Ints, upper: float) -> Ints
     limit, vector = demand.parallelism_limit, np.ones(demand.n_operators, np.int64)
     for v in range(demand.n_operators):
         target = int(wanted[v])
-        if 0 in demand.dealing[v] and not demand.keeps[v]:
+        if 0 in demand.group_counts[v] and not demand.keeps[v]:
             vector[v] = min(target, int(limit[v]) or target)  # any parallelism changes the share
             continue
         possible = choices(demand, v, max(2 * target, 1))
@@ -186,7 +186,7 @@ def _raised(demand: Demand, wanted: Longs, together: Ints, upper: float) -> Ints
     np.maximum.at(highest, together, vector)
     for v in np.flatnonzero(demand.graph.operators.fires_all).tolist():
         group = together[v]
-        highest[group] = _with_equal_parts(demand.dealing[v], int(highest[group]))
+        highest[group] = _with_equal_parts(demand.group_counts[v], int(highest[group]))
     vector = highest[together]
     limited = np.where(limit > 0, np.minimum(vector, limit), vector).astype(np.int32)
     return _in_parts(demand, limited) if demand.units else limited
@@ -211,7 +211,7 @@ def _in_parts(demand: Demand, vector: Ints) -> Ints:
     return raised if same else vector
 
 
-def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
+def _with_equal_parts(group_counts: frozenset[int], parallelism: int) -> int:
     """Return the next parallelism at which all numbers of key groups give subtasks equal parts.
 
     If there is none, or only one number, return the parallelism itself.
@@ -219,5 +219,5 @@ def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
     >>> _with_equal_parts(frozenset({0, 128}), 3), _with_equal_parts(frozenset({128}), 3)
     (4, 3)
     """
-    common = gcd(*dealing) if len(dealing) > 1 else 0
+    common = gcd(*group_counts) if len(group_counts) > 1 else 0
     return next((p for p in range(parallelism, common + 1) if common % p == 0), parallelism)

@@ -302,10 +302,10 @@ def _part(meter: Meter, share: float) -> Callable[[], Remaining]:
     rest = (1 - share) * (meter.seconds or 0.0)
 
     def remaining() -> Remaining:
-        all_of_it = meter.remaining
-        if all_of_it.seconds is None:
-            return all_of_it
-        return all_of_it._replace(seconds=max(0, all_of_it.seconds - rest))
+        budget = meter.remaining
+        if budget.seconds is None:
+            return budget
+        return budget._replace(seconds=max(0, budget.seconds - rest))
 
     return remaining
 
