@@ -94,7 +94,7 @@ def bounded(job: str, rate: float) -> float:
     """Cost per hour below which no plan for a rate is."""
     settings = PlannerSettings(budget=BUDGET)
     problem = PlanProblem.of(application(job).at_rate(rate), Catalogue.of(OFFERS), settings)
-    bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
+    bound = proven_bound(problem.demand, problem.catalogue, max_nodes=BOUND_NODES)
     return 0.0 if bound is None else float(bound.value)
 
 

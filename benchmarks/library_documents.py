@@ -159,7 +159,7 @@ def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:
         When instances of the library cannot express the graph or the offers.
     """
     demand, offers = demand_of(graph), catalogue.offers
-    if not all(len(groups) == 1 and 0 not in groups for groups in demand.dealing):
+    if not all(len(groups) == 1 and 0 not in groups for groups in demand.group_counts):
         raise ProblemError("plans of the library need max_parallelism for every operator")
     if (demand.joined != ALL_TO_ALL).any():
         raise ProblemError("plans of the library need streams that are hashed")
@@ -172,7 +172,7 @@ def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:
     if demand.messages is not None:
         raise ProblemError("plans of the library cannot express messages between subtasks")
     prices, runs = Prices.of(catalogue), allowed(demand, catalogue)
-    pieces = [min(groups) for groups in demand.dealing]
+    pieces = [min(groups) for groups in demand.group_counts]
     number = {v: i for i, v in enumerate(graph.order.tolist())}
     operators = []
     for v in graph.order.tolist():

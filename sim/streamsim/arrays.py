@@ -14,7 +14,7 @@ Records = NDArray[np.void]
 
 
 class WithCoreCopy:
-    """Columns that keep the core's copy of them, which pickles leave out."""
+    """Columns that cache the core's copy of them; pickles leave the copy out."""
 
     def __getstate__(self) -> None:
         """Nothing beside the columns."""

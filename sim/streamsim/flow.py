@@ -76,8 +76,10 @@ def flow_of(
     """Order a graph and compute its rates with all sources at full rate.
 
     Streams into one join with the same number in ``inputs`` [M] form one input; by default each
-    stream is an input. Two paths from the source meet, as in a residual network: 100 sets of two,
-    not 200 tuples.
+    stream is an input.
+
+    Two paths from the source meet, as in a residual network: a join takes 100 sets of two, not 200
+    tuples.
 
     >>> ends = [0, 0, 1], [1, 2, 2]
     >>> flow_of([100, 0, 0], *ends).input_rate.tolist()
@@ -88,7 +90,7 @@ def flow_of(
     rates, tail = np.array(rate, np.float64), np.array(source, np.int32)
     n, m = len(rates), len(tail)
     panes = np.array(windows, np.float64).reshape(-1, 6)
-    found = _core.flow(
+    columns = _core.flow(
         rates,
         tail,
         np.array(target, np.int32),
@@ -97,17 +99,17 @@ def flow_of(
         np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_),
         np.arange(m) if inputs is None else np.array(inputs, np.int64),
     )
-    if len(found["order"]) < n:
-        raise CycleError(found["order"])
-    size = filled(payload, m, 0.0)[found["stream_index"]]
+    if len(columns["order"]) < n:
+        raise CycleError(columns["order"])
+    size = filled(payload, m, 0.0)[columns["stream_index"]]
     return Flow(
-        **found,
+        **columns,
         rate=rates,
         windows=panes,
         sources=np.flatnonzero(rates).astype(np.int32),
         parallelism=filled(parallelism, n, 1.0),
         payload=size,
-        traffic=found["tuples"] * size,
+        traffic=columns["tuples"] * size,
     )
 
 

@@ -43,9 +43,7 @@ class _InstanceColumns(NamedTuple):
     load: Floats  # [N, C]* fraction of a device (all its cores)
     core_load: Floats  # [N, C]* fraction of one core used by one subtask, or of its `max_rate`
     constant: Floats  # [N, C] fraction of a device used at any rate; [0, C] if there is none
-    core_constant: (
-        Floats  # [N, C] fraction of one core that one subtask uses at any rate; or [0, C]
-    )
+    core_constant: Floats  # [N, C] fraction of one core used by one subtask at any rate; or [0, C]
     max_rate: Floats  # [N] tuples/s that a subtask takes in at most, per core; [0] without limits
     windows: Floats  # [K, 6] rows of `WindowedOperator`
 
@@ -223,21 +221,22 @@ def instance_of(
 
     Devices of one type must have the same number of cores. ``constant`` [N, C] is the number of
     cores that operators use at any rate, shared equally by their ``subtasks`` (by default the
-    flow's parallelism). ``max_rate`` [N] is what one subtask takes in at most, whatever its CPU, in
-    tuples/s, and infinite without a limit. Other values are trusted to be finite and non-negative.
+    flow's parallelism). ``max_rate`` [N] is the most tuples/s that one subtask takes in, whatever
+    its CPU, infinite without a limit. Other values are trusted to be finite and non-negative.
     """
     cost, types = np.atleast_2d(floats(seconds)), np.array(device_type, np.int32, order="C")
     cores_by_type = _per_type(platform.cores, types, cost.shape[1])
-    held = _held(constant, cost.shape)
+    constant_cores = _constant_cores(constant, cost.shape)
     each = flow.parallelism if subtasks is None else floats(subtasks)
     busy = flow.input_rate[:, None] * cost
-    core_load, core_constant = busy / flow.parallelism[:, None], held / each[: len(held), None]
+    core_load = busy / flow.parallelism[:, None]
+    core_constant = constant_cores / each[: len(constant_cores), None]
     max_rates = _limits(max_rate)
     if len(max_rates):
         share = _shares_of_limits(flow, max_rates)
-        if len(held):
+        if len(constant_cores):
             core_constant = _with_room_to_wait(core_constant, core_load, share)
-        free = np.maximum(0.0, 1.0 - core_constant) if len(held) else 1.0
+        free = np.maximum(0.0, 1.0 - core_constant) if len(constant_cores) else 1.0
         core_load = np.maximum(core_load, share * free)  # full at its `max_rate`
     return Instance(
         **flow._asdict(),  # an instance has every column of its flow and of its platform
@@ -245,7 +244,7 @@ def instance_of(
         seconds=cost,
         load=busy / cores_by_type,
         core_load=core_load,
-        constant=held / cores_by_type,
+        constant=constant_cores / cores_by_type,
         core_constant=core_constant,
         max_rate=max_rates,
         device_type=types,
@@ -273,7 +272,7 @@ def with_constants_as_loads(instance: Instance, level: float = 1.0) -> Instance:
     )
 
 
-def _held(constant: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
+def _constant_cores(constant: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
     """Cores that operators use at any rate; no rows if they use none."""
     cores = None if constant is None else np.atleast_2d(floats(constant))
     return cores if cores is not None and cores.any() else np.zeros((0, shape[1]))
@@ -285,17 +284,17 @@ def _shares_of_limits(flow: Flow | Instance, max_rate: Floats) -> Floats:
 
 
 def _with_room_to_wait(constant: Floats, load: Floats, share: Floats) -> Floats:
-    """Constant loads of cores, with a little room on those that they fill if a subtask only waits.
+    """Constant loads of cores, with a little room on full cores for subtasks that only wait.
 
-    Its ``max_rate`` is a load of the room that is left, and would be lost without any. ``share``:
-    see `_shares_of_limits`.
+    The ``max_rate`` of such a subtask is a load of the free capacity, and no limit without any.
+    ``share``: see `_shares_of_limits`.
     """
     waits = (share > 0) & (load <= NO_ROOM) & (constant <= 1 + OVERFULL)
     return np.where(waits, np.minimum(constant, 1 - LITTLE_ROOM), constant)
 
 
 def _limits(max_rate: ArrayLike | None) -> Floats:
-    """Largest rates of single subtasks; none if no operator has a limit."""
+    """Largest rates of single subtasks, [N]; [0] if no operator has a limit."""
     limits = np.zeros(0) if max_rate is None else floats(max_rate)
     return limits if np.isfinite(limits).any() else np.zeros(0)
 
@@ -310,12 +309,3 @@ def _per_type(values: Floats, types: Ints, n_types: int) -> Floats:
 def as_ints(values: ArrayLike) -> Ints:
     """Convert to an array of 32-bit numbers, copying only if necessary."""
     return np.asarray(values, np.int32)
-
-
-def writable(placements: ArrayLike) -> Ints:
-    """Convert placements to the array type of the kernels, copying only if necessary."""
-    if isinstance(placements, np.ndarray) and placements.dtype == np.int32:
-        flags = placements.flags
-        if flags.c_contiguous and flags.writeable and flags.aligned:
-            return placements
-    return np.array(placements, np.int32, order="C")

@@ -24,7 +24,7 @@ def public_names(package: str) -> dict[str, str]:
 
 
 def load(package: str, name: str) -> Any:
-    """Return a public name of a package, whose module is imported now: its ``__getattr__``.
+    """Import and return a public name of a package, as its ``__getattr__``.
 
     >>> load("streamsim", "CycleError").__name__
     'CycleError'

@@ -1,4 +1,4 @@
-"""What loads depend on: what can limit, and the loads that one flow causes."""
+"""Loads that one flow causes, and the kinds of resources that can limit a placement."""
 
 from streamsim.instance import Instance
 from streamsim.platform import Platform

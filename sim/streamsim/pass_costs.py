@@ -21,7 +21,10 @@ class Spent(NamedTuple):
 
 def pass_seconds(instance: Instance) -> float:
     """Length of one pass: the time in which the fastest source generates one tuple."""
-    return float(1.0 / instance.rate.max())
+    fastest = float(instance.rate.max(initial=0.0))
+    if fastest <= 0:
+        raise ValueError("no operator generates tuples; give a source a rate")
+    return 1.0 / fastest
 
 
 def spent(instance: Instance, placements: ArrayLike) -> Spent:
@@ -50,6 +53,6 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
         for v in range(instance.n_operators):
             place = batch[:, v]
             busy = instance.constant[v, instance.device_type[place]]
-            taken = np.where(busy > 0, lasts * busy * instance.cores[place], 0.0)
-            core[np.arange(len(batch)), place] += taken
+            constant = np.where(busy > 0, lasts * busy * instance.cores[place], 0.0)
+            core[np.arange(len(batch)), place] += constant
     return Spent(core, link, sent)

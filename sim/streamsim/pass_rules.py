@@ -25,15 +25,15 @@ class Rules:
     Parameters
     ----------
     queue : {"fifo", "rows", "priority", "depth", "breadth", "order"}
-        Operator that a free core runs next, of those that are ready on its device.
+        Ready operator that a free core of its device runs next.
 
-        - ``fifo``: the one that became ready first. Events of the same instant happen in the order
-          in which they were created, as in SimPy.
-        - ``rows``: the same, but of those that become ready at the same instant the one whose
-          last input has the producer with the lowest index, then the one with the lower index.
-        - ``priority``: the one with the highest priority, then with the lower index.
-        - ``depth``, ``breadth``: the one furthest from (nearest to) the sources, counted in
-          streams, then with the lower index.
+        - ``fifo``: the first to become ready. Events of the same instant happen in the order in
+          which they were created, as in SimPy.
+        - ``rows``: the same, but at the same instant the operator whose last input has the producer
+          with the lowest index, then the lower index.
+        - ``priority``: the operator with the highest priority, then the lower index.
+        - ``depth``, ``breadth``: the operator furthest from (nearest to) the sources, counted in
+          streams, then the lower index.
         - ``order``: the next in line. A device runs its operators by falling priority, equals in
           topological order, and waits for the next in line even if another one is ready.
     network : {"free", "sender", "link", "port", "shared"}

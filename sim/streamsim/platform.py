@@ -56,7 +56,7 @@ def platform_of(
 
 
 def floats(values: ArrayLike) -> Floats:
-    """Copy to a writable array: kernels compile once per type, and read-only is another type."""
+    """Copy to a contiguous array of floats."""
     return np.array(values, np.float64, order="C")
 
 

@@ -48,18 +48,18 @@ def at_shares(instance: Instance, shares: Floats) -> Instance:
 def loads_of_parts(instance: Instance, place: Ints, parts: Floats) -> Floats:
     """Loads by parts [P, N] of the full input of every operator, without constant loads, [P, R].
 
-    The resources of `streamsim.equation`, and the core of every operator.
+    The R resources are those of `streamsim.equation`, then the core of every operator.
     """
     n, shared = len(place), n_resources(instance.n_devices)
     loads = np.zeros((len(parts), shared + n))
-    for part, own in zip(parts, loads, strict=True):
+    for part, row in zip(parts, loads, strict=True):
         sent = part[instance.source]
         with_part = instance._replace(
             load=instance.load * part[:, None],
             tuples=instance.tuples * sent,
             traffic=instance.traffic * sent,
         )
-        own[:shared] = _core.full_rate_loads(with_part.core, place)
+        row[:shared] = _core.full_rate_loads(with_part.core, place)
     if limits_subtasks(instance):
         loads[:, shared:] = parts * instance.core_load[np.arange(n), instance.device_type[place]]
     return loads

@@ -52,7 +52,7 @@ class Planner:
         bound = proven_bound(
             problem.demand,
             problem.catalogue,
-            most_nodes=BOUND_NODES,
+            max_nodes=BOUND_NODES,
             after_loss=problem.after_loss,
         )
         return 0.0 if bound is None else float(bound.value)

@@ -32,7 +32,7 @@ BITS = 8
 Natural = Annotated[int, Field(ge=0, lt=10**40, strict=True)]
 
 
-class PiecesJson(TypedDict):
+class OperatorJson(TypedDict):
     """An operator of an instance, with its work on each kind of machine."""
 
     memory: Natural
@@ -40,7 +40,7 @@ class PiecesJson(TypedDict):
 
 
 class InstanceJson(TypedDict):
-    """Fields of an instance that become a problem; the checker reads others of plans."""
+    """Fields of an instance that become a problem; the checker reads further fields of plans."""
 
     name: str
     objective: ObjectiveName
@@ -48,7 +48,7 @@ class InstanceJson(TypedDict):
     kinds: ListOf[TableOf[Natural]]
     devices: ListOf[Natural]
     links: ListOf[ListOf[tuple[Natural, Natural]]]
-    operators: ListOf[PiecesJson]
+    operators: ListOf[OperatorJson]
     streams: ListOf[tuple[Natural, Natural, Natural]]
 
 
@@ -61,7 +61,7 @@ def instance_problem(content: bytes, where: str) -> Problem:
 
 
 def _check_sizes(document: InstanceJson) -> None:
-    """Raise FormatError where lists of an instance do not fit together."""
+    """Raise FormatError if the lists of an instance do not fit together."""
     n_kinds, n_operators = len(document["kinds"]), len(document["operators"])
     wrong = {
         "devices": any(kind >= n_kinds for kind in document["devices"]),
@@ -81,8 +81,8 @@ def _check_sizes(document: InstanceJson) -> None:
 def library_problem(document: dict[str, Any]) -> Problem:
     """Convert a throughput or makespan instance to a problem for placers.
 
-    Operator ``v3`` and device ``d1`` have these numbers in the document. The graph is a task graph
-    at one set of tuples per second, with the costs of the document.
+    Operator 3 of the document is ``v3``, and device 1 is ``d1``. The graph is a task graph at one
+    set of tuples per second, with the costs of the document.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def solution_document(
 ) -> dict[str, Any]:
     """Convert a placement of a library problem to a solution for the checker.
 
-    That of a pass has the operators in the order of their starts.
+    The solution of a pass lists the operators in the order of their starts.
     """
     document: dict[str, Any] = {"place": placement.index.tolist()}
     if objective.kind == "pass":

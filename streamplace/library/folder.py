@@ -26,7 +26,7 @@ CHECKOUT = PACKAGE.parents[1]
 VARIABLE = "STREAMPLACE_LIBRARY"
 MANIFEST, BEST = "manifest.json", "best.jsonl"
 FILE_NAME = r"^\w[\w.+-]*$"
-"""Names of instances, which are those of their folders."""
+"""Names of instances and of their folders."""
 
 SizeClass = Literal["toy", "easy", "medium", "hard", "open"]
 SIZES: tuple[SizeClass, ...] = get_args(SizeClass)
@@ -107,8 +107,8 @@ class LibraryEntry:
         """Size class: open, or by the time of the proof; without a stated time, hard."""
         if not self.closed:
             return "open"
-        spent = self.proof_seconds
-        classes = (size for size, limit in PROOF_SECONDS if spent is not None and spent < limit)
+        seconds = self.proof_seconds
+        classes = (size for size, limit in PROOF_SECONDS if seconds is not None and seconds < limit)
         return next(classes, "hard")
 
     @property
@@ -117,7 +117,7 @@ class LibraryEntry:
         return abs(self.bound - self.value) / self.value if self.value else abs(self.bound)
 
     def document(self) -> dict[str, Any]:
-        """Fields of its line in ``best.jsonl``, without those that are not stated."""
+        """Stated fields of its line in ``best.jsonl``."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -229,7 +229,7 @@ class Library:
         return [instance, *(instance.with_name(f"{entry.objective}.{p}.json") for p in parts)]
 
     def changed_file(self, entry: LibraryEntry) -> str | None:
-        """Name of a file of an entry that has not its checksum in the manifest, if there is one."""
+        """Name of a file of an entry whose checksum differs from the manifest; None without one."""
         for file in (*self.files(entry), self.folder / BEST):
             name = file.relative_to(self.folder).as_posix()
             stated = self.manifest.sha256.get(name)

@@ -18,7 +18,7 @@ MEMORY = 4 * 2**30
 """Default memory limit of a check, in bytes."""
 ACCEPTED = "accepted: "
 ROLES = "instance", "solution", "certificate"
-"""Files of a check, in order; a refusal begins with the one in which the fault is."""
+"""Files of a check, in order; a refusal begins with the faulty one."""
 SAME = 2e-10
 """Relative difference allowed for a stated value, which has at least ten digits."""
 CLOSED = 1e-8
@@ -32,10 +32,10 @@ class CheckResult:
     Attributes
     ----------
     text
-        Line that it prints: value, bound and gap, or the reason why it refuses the files.
+        Line that the checker prints: value, bound and gap, or the reason of a refusal.
     value, bound
-        Exact results of the checker, as floats of twelve digits; None if it refuses the files, and
-        for the bound without a certificate.
+        Exact results of the checker, as floats of twelve digits; None after a refusal, and a bound
+        of None without a certificate.
     """
 
     accepted: bool

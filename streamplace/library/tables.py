@@ -12,7 +12,7 @@ from streamplace.objectives.registry import OBJECTIVES
 ENTRY_HEAD = ("entry", "class", "size", "operators", "devices", "value", "bound", "gap", "proof")
 BRIEF_HEAD = ("entry", "size", "value", "bound", "gap")
 MAX_LISTED = 20
-"""Entries that a terminal lists one by one; of more it lists the classes."""
+"""Most entries that a terminal lists one by one; if there are more, it lists their classes."""
 PROOFS = {
     "trivial": "no relative throughput exceeds 1",
     "search": "an enumeration that the checker repeats",

@@ -1,7 +1,7 @@
-"""Messages between subtasks: buffers that are sent before they are full, and what they cost.
+"""Messages between subtasks: buffers that are sent before they are full, and their CPU.
 
-An engine such as Flink sends what is in the buffer of a channel once per buffer timeout, if there
-is anything in it. With c channels between the subtasks of two operators, r tuples/s on each of them
+An engine such as Flink sends the buffer of a channel once per buffer timeout, unless it is empty.
+With c channels between the subtasks of two operators, r tuples/s on each of them
 and a timeout of T seconds, that is
 
     messages/s = c · r / (1 + r · T).
@@ -40,7 +40,7 @@ MESSAGE_IPT = "message ipt"
 BUFFER_TIMEOUT = "buffer timeout"
 """Attribute of a graph: seconds after which a buffer is sent although it is not full."""
 MESSAGES_OF = "messages per tuple of "
-"""Prefix of the attributes that tell how many messages an operator's measured ``ipt`` contains."""
+"""Prefix of attributes: messages per tuple that an operator's measured ``ipt`` contains."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ class MessageLoads:
     plain: Bools  # [M] whether it does so if the parallelisms are equal
     rescaled: Bools  # [M] whether it joins neighbours, and so subtasks i if these are equal
     chained: Bools  # [M] whether it has no channels
-    contained: Floats  # [N] instructions per second of operators that are for messages
+    contained: Floats  # [N] instructions per second for messages in the operators' own work
 
     @classmethod
     def of(
@@ -77,7 +77,7 @@ class MessageLoads:
         kind = np.array(streams.partitioning, dtype="U9")[flow.stream_index]
         keyed = operators.max_parallelism[flow.target] > 0
         per_tuple = [_amount(attributes, MESSAGES_OF + name) for name in operators.name]
-        # Messages are also in what an operator takes at any rate, which does not grow with tuples.
+        # The constant load may contain messages, too, beyond the work for tuples.
         work = np.where(operators.constant > 0, np.inf, flow.input_rate * ipt)
         contained = 0.5 * cost[0] * np.array(per_tuple) * flow.input_rate
         return cls(
@@ -135,7 +135,7 @@ def message_cost(attributes: Mapping[str, object]) -> tuple[float, float] | None
 
 
 def is_of_messages(attribute: str) -> bool:
-    """Whether an attribute of a graph is one of those of messages."""
+    """Whether an attribute of a graph describes messages."""
     return attribute in (MESSAGE_IPT, BUFFER_TIMEOUT) or attribute.startswith(MESSAGES_OF)
 
 

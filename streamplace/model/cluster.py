@@ -53,7 +53,7 @@ class Cluster(Caching, Displayed):
     interchangeable
         Class of every device. Swapping two devices of one class changes nothing.
     defaults
-        Which of "devices", "mips" and "bandwidth" were assumed, so that answers say so.
+        Assumed arguments, of "devices", "mips" and "bandwidth"; answers state them.
 
     Examples
     --------
@@ -220,7 +220,7 @@ class Cluster(Caching, Displayed):
             gap=self.gap_s,
         )
 
-    def _checked(self, column: str, values: ArrayLike, least: float, diagonal: float) -> Floats:
+    def _checked(self, column: str, values: ArrayLike, minimum: float, diagonal: float) -> Floats:
         size = len(self.devices)
         try:
             matrix = np.array(values, np.float64) + 0.0  # -0.0 becomes 0.0
@@ -230,13 +230,13 @@ class Cluster(Caching, Displayed):
             raise ClusterError(
                 f"{column} must be a {size} × {size} matrix for {size} devices, not {matrix.shape}"
             )
-        np.fill_diagonal(matrix, least)
-        good = (matrix >= least) & (matrix <= MAX_VALUE)
+        np.fill_diagonal(matrix, minimum)
+        good = (matrix >= minimum) & (matrix <= MAX_VALUE)
         if not good.all():
             a, b = np.argwhere(~good)[0]
             raise ClusterError(
                 f"link {shown(self.devices.name[a])}→{shown(self.devices.name[b])} has {column} "
-                f"{matrix[a, b]:g}; it must be between {least:g} and {MAX_VALUE:g}"
+                f"{matrix[a, b]:g}; it must be between {minimum:g} and {MAX_VALUE:g}"
             )
         np.fill_diagonal(matrix, diagonal)
         return frozen(matrix)
@@ -260,8 +260,8 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
     """Class of every device, numbered by first device.
 
     Swappability is transitive ((a c) = (a b)(b c)(a b)), so a device is compared with one
-    representative of each class. Fingerprints that swaps do not change tell most devices apart, so
-    that few pairs are compared cell by cell.
+    representative of each class. Most devices differ in their fingerprints, which swaps do not
+    change, so few pairs are compared cell by cell.
 
     Examples
     --------
@@ -277,9 +277,9 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
     columns = [getattr(devices, name).tolist() for name in NUMERIC_COLUMNS]
     for d, facts in enumerate(zip(*columns, devices.tags, strict=True)):
         alike = representatives.setdefault((facts, *(p[d] for p in prints)), [])
-        for r, of_r in alike:
+        for r, number in alike:
             if all(_symmetric(matrix, r, d) for matrix in matrices):
-                classes[d] = of_r
+                classes[d] = number
                 break
         else:
             alike.append((d, n_classes))
@@ -289,9 +289,11 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
 
 
 def _is_uniform(matrix: Floats) -> bool:
-    """Whether all cells are equal but for those of the diagonal, so that any swap keeps them."""
-    beside = matrix.ravel()[1:].reshape(len(matrix) - 1, -1)[:, :-1] if len(matrix) > 1 else matrix
-    return bool((beside == beside.ravel()[0]).all())
+    """Whether all cells off the diagonal are equal, so that any swap keeps them."""
+    if len(matrix) == 1:
+        return True
+    off_diagonal = matrix.ravel()[1:].reshape(len(matrix) - 1, -1)[:, :-1]
+    return bool((off_diagonal == off_diagonal[0, 0]).all())
 
 
 def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:
@@ -302,7 +304,7 @@ def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:
 
 
 def _symmetric(matrix: Floats, a: int, b: int) -> bool:
-    """Whether swapping rows a and b and columns a and b leaves the matrix as it is."""
+    """Whether swapping rows a and b and columns a and b does not change the matrix."""
     rows = matrix[a] == matrix[b]
     columns = matrix[:, a] == matrix[:, b]
     rows[[a, b]] = columns[[a, b]] = True

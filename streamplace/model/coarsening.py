@@ -1,7 +1,7 @@
 """Coarsening: levels of a placement problem, whose vertices are units that move as one.
 
 The finest level has one unit per operator or per colocated group; coarser ones merge neighbours.
-Loads are those of `streamsim.loads`: a unit loads its device, and the streams between two units
+Loads are as in `streamsim.loads`: a unit loads its device, and the streams between two units
 load the link between their devices. Streams inside a unit cost nothing.
 """
 
@@ -109,7 +109,7 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     """
     compiled, columns = level.compiled.contracted(group, n_groups)
     coarse = level._replace(**columns)
-    vars(coarse)["compiled"] = compiled  # which the core has anyway
+    vars(coarse)["compiled"] = compiled  # the core has made it already
     return coarse
 
 

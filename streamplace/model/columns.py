@@ -68,14 +68,14 @@ class FieldRule:
 
 @dataclass(frozen=True, slots=True)
 class NumberRule(FieldRule):
-    """Numbers in [least, MAX_VALUE]; ``parse`` reads those of rows that are texts.
+    """Numbers in [minimum, MAX_VALUE]; ``parse`` reads numbers that rows state as texts.
 
-    With a default of infinity, infinity stands for no limit. With one of None, which is NaN in
-    columns, a number need not be stated. Below ``smallest`` only 0 is allowed, for ``zero``.
+    A default of infinity stands for no limit, and a default of None, NaN in columns, for a number
+    that is not stated. Below ``smallest`` only 0 is allowed, for ``zero``.
     """
 
     default: float | None = 0.0
-    least: float = 0.0
+    minimum: float = 0.0
     parse: Callable[[Quantity], float] | None = None
     smallest: float = 0.0
     zero: str = ""
@@ -89,7 +89,7 @@ class NumberRule(FieldRule):
             value = float(number)
         except OverflowError:
             raise BrokenRule(quoted(number), self._rule(inf)) from None
-        fits = self.least <= value <= MAX_VALUE and (value >= self.smallest or value == 0)
+        fits = self.minimum <= value <= MAX_VALUE and (value >= self.smallest or value == 0)
         if not fits and not value == self.default == inf:
             raise BrokenRule(f"{value:g}", self._rule(value))
         return number
@@ -103,7 +103,7 @@ class NumberRule(FieldRule):
         except (TypeError, ValueError, OverflowError):
             raise BrokenRule("", "must be numbers") from None
         _check_shape(column, size)
-        good = (column >= self.least) & (column <= MAX_VALUE)
+        good = (column >= self.minimum) & (column <= MAX_VALUE)
         if self.default is None:
             good |= np.isnan(column)
         if self.default == inf:
@@ -123,42 +123,42 @@ class NumberRule(FieldRule):
     def _rule(self, number: float) -> str:
         if 0 < number < self.smallest:
             return f"it must be at least {self.smallest:g}, or 0 for {self.zero}"
-        return f"it must be ≥ {self.least:g} and at most {MAX_VALUE:g}"
+        return f"it must be ≥ {self.minimum:g} and at most {MAX_VALUE:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class CountRule(FieldRule):
-    """Whole numbers in [least, most]; the least one is the default."""
+    """Whole numbers in [minimum, maximum]; the minimum is the default."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
     @property
     def default(self) -> int:
-        """The least number."""
-        return self.least
+        """The minimum."""
+        return self.minimum
 
     def value(self, raw: Any) -> Any:
         """Number itself, which must not be a float, not even a whole one."""
         if isinstance(raw, float):
             raise BrokenRule(quoted(raw), self._rule)
-        check_whole(raw, self.least, self.most, BrokenRule)
+        check_whole(raw, self.minimum, self.maximum, BrokenRule)
         return raw
 
     def column(self, raw: ArrayLike | None, size: int) -> Ints:
         """Numbers as integers."""
         if raw is None:
-            return frozen(np.full(size, self.least, np.int32))
+            return frozen(np.full(size, self.minimum, np.int32))
         try:
             numbers = np.asarray(raw)
             column = numbers if numbers.dtype.kind in "iu" else numbers.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             raise BrokenRule("", "must be whole numbers") from None
         _check_shape(column, size)
-        if self.least == 0 and column.dtype == np.int32:
-            good = column.view(np.uint32) <= self.most  # negative numbers are large ones
+        if self.minimum == 0 and column.dtype == np.int32:
+            good = column.view(np.uint32) <= self.maximum  # negative numbers are large ones
         else:
-            good = (column >= self.least) & (column <= self.most)
+            good = (column >= self.minimum) & (column <= self.maximum)
         if column.dtype.kind == "f":
             good &= column == np.floor(column)
         if np.count_nonzero(good) < size:
@@ -168,12 +168,12 @@ class CountRule(FieldRule):
 
     @property
     def _rule(self) -> str:
-        return f"it must be a whole number from {self.least} to {self.most}"
+        return f"it must be a whole number from {self.minimum} to {self.maximum}"
 
 
 @dataclass(frozen=True, slots=True)
 class TextRule(FieldRule):
-    """Texts, one of the choices if there are any; the empty one is the default."""
+    """Texts, restricted to the choices if there are any; empty by default."""
 
     choices: tuple[str, ...] = ()
     default: str = ""
@@ -226,7 +226,7 @@ class TagsRule(FieldRule):
         _check_length(raw, size)
         if not set(map(type, raw)) <= {tuple, list, set, frozenset}:
             _check_each(raw, self.value)
-        # one empty set for all, as each takes 200 bytes
+        # one empty set for all rows, since each takes 200 bytes
         column = tuple(frozenset(tags) or self.default for tags in raw)
         if any(column):
             _check_each(column, self.value)
@@ -312,7 +312,7 @@ class CheckedRow:
 
 
 class CheckedColumns(Generic[R]):
-    """Base of all rows of a kind, column by column; a column that is not given has defaults."""
+    """Base of all rows of a kind, column by column; omitted columns have defaults."""
 
     __slots__ = ()
     _row: ClassVar[type[Any]]
@@ -356,7 +356,7 @@ class CheckedColumns(Generic[R]):
 
     @classmethod
     def _gathered(cls, rows: Sequence[R]) -> dict[str, Any]:
-        """Columns of rows, as they are given to the class."""
+        """Columns of rows, as arguments of the class."""
         return {
             name: rule.gathered([getattr(row, name) for row in rows])
             for name, rule in rules_of(cls._row)
@@ -434,7 +434,7 @@ class NamedColumns(CheckedColumns[R]):
 def checked_rows(
     raw: Iterable[R], kind: type[R], example: str, error: type[StreamplaceError] = GraphError
 ) -> list[R]:
-    """Rows as a list, each of which must be of a kind."""
+    """Rows as a list; every row must be of a kind."""
     noun = kind.__name__.lower()
     if isinstance(raw, str) or not isinstance(raw, Iterable):
         raise error(f"{quoted(raw)} is given for the {noun}s; give a list")
@@ -455,7 +455,7 @@ def checked_kind(value: T, kind: type, error: type[StreamplaceError] = SettingEr
 def name_column(
     names: Iterable[str], what: str, error: type[StreamplaceError]
 ) -> tuple[tuple[str, ...], dict[str, int]]:
-    """Names as a tuple, and the row of each; they must be texts, not empty, and differ."""
+    """Names as a tuple, and the row of each; names must be distinct texts, not empty."""
     column = tuple(names)
     try:
         "".join(column).encode()
@@ -467,8 +467,8 @@ def name_column(
     if "" in position:
         raise error(f"{what} has an empty name (number {column.index('')}); give it a name")
     if len(position) < len(column):
-        twice = next(name for i, name in enumerate(column) if position[name] != i)
-        raise error(f"the name of {what} is not unique: {quoted(twice)} occurs twice; rename one")
+        copy = next(name for i, name in enumerate(column) if position[name] != i)
+        raise error(f"the name of {what} is not unique: {quoted(copy)} occurs twice; rename one")
     return column, position
 
 
@@ -514,24 +514,24 @@ def check_name(name: object, what: str, error: type[StreamplaceError]) -> None:
         raise error(f"the name of {what} is not valid Unicode; correct the name")
 
 
-def check_whole(number: object, least: int, most: int, refused: Refused) -> None:
-    """Raise an error unless a value is a whole number in [least, most]."""
-    if type(number) is int and least <= number <= most:
+def check_whole(number: object, minimum: int, maximum: int, refused: Refused) -> None:
+    """Raise an error unless a value is a whole number in [minimum, maximum]."""
+    if type(number) is int and minimum <= number <= maximum:
         return
-    rule = f"it must be a whole number from {least} to {most}"
+    rule = f"it must be a whole number from {minimum} to {maximum}"
     if not isinstance(number, Real) or isinstance(number, bool):
         raise refused(quoted(number), rule)
     try:
         value = float(number)
     except OverflowError:
         raise refused(quoted(number), rule) from None
-    if not least <= value <= most or not value.is_integer():
+    if not minimum <= value <= maximum or not value.is_integer():
         raise refused(f"{value:g}", rule)
 
 
 def _check_shape(column: NDArray[Any], size: int) -> None:
     if column.shape != (size,):
-        raise BrokenRule("", f"must have {size} values, one each, but comes as {column.shape}")
+        raise BrokenRule("", f"must have {size} values, one each, but has the shape {column.shape}")
 
 
 def _check_length(column: Sequence[Any], size: int) -> None:
@@ -540,7 +540,7 @@ def _check_length(column: Sequence[Any], size: int) -> None:
 
 
 def _check_each(column: Iterable[Any], check: Callable[[Any], object]) -> None:
-    """Apply the check of single values to those of a column."""
+    """Check each value of a column."""
     for i, value in enumerate(column):
         try:
             check(value)

@@ -72,7 +72,7 @@ class Constraints:
         put("dropped", dict(dropped or {}))
 
     def on(self, devices: Devices) -> "Constraints":
-        """Return the same constraints with the names of devices in place of labels of several.
+        """Return the same constraints, with labels replaced by the names of devices.
 
         >>> devices = Devices(("big0", "big1", "small"), tags=[(), (), ("gpu",)])
         >>> sorted(Constraints(allowed={"a": ["big"], "b": ["tag:gpu"]}).on(devices).allowed["a"])
@@ -93,7 +93,7 @@ class Constraints:
 
 
 def _labelled(devices: Devices, label: str) -> Iterable[str]:
-    """Names of the devices that a label stands for; the label itself if it is none."""
+    """Names of the devices that a label stands for; the label itself if there are none."""
     if not isinstance(label, str) or label in devices:
         return [label]
     if label.startswith(TAG):

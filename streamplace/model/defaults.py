@@ -24,4 +24,4 @@ TRIES = 3
 FLINK_HEADROOM = 0.03
 """Share of every CPU and link that Flink's jobs leave: bursts cannot use all of a full one."""
 SPEED, BANDWIDTH = f"{MIPS:g} MIPS", f"{BPS / 1e6:g} Mbps"
-"""The same speed and bandwidth, as they are written."""
+"""The same speed and bandwidth as texts."""

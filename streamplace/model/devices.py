@@ -42,12 +42,12 @@ class DeviceFields(Generic[Texts, Numbers, Counts, TagSets]):
     """The fields of a device, with their rules: values of `Device`, columns of `Devices`."""
 
     name: Texts
-    mips: Numbers = ruled(NumberRule(MIPS, least=MIN_MIPS, parse=speed))
+    mips: Numbers = ruled(NumberRule(MIPS, minimum=MIN_MIPS, parse=speed))
     cores: Counts = ruled(CountRule(1, MAX_CORES))
     tags: TagSets = ruled(TagsRule())
-    memory: Numbers = ruled(NumberRule(inf, least=MIN_MIPS, parse=size_bytes))
-    egress: Numbers = ruled(NumberRule(inf, least=MIN_MIPS, parse=bandwidth_bps))
-    ingress: Numbers = ruled(NumberRule(inf, least=MIN_MIPS, parse=bandwidth_bps))
+    memory: Numbers = ruled(NumberRule(inf, minimum=MIN_MIPS, parse=size_bytes))
+    egress: Numbers = ruled(NumberRule(inf, minimum=MIN_MIPS, parse=bandwidth_bps))
+    ingress: Numbers = ruled(NumberRule(inf, minimum=MIN_MIPS, parse=bandwidth_bps))
     watts: Numbers = ruled(NumberRule())
     reserved: Numbers = ruled(NumberRule(parse=speed))
     price: Numbers = ruled(NumberRule())
@@ -108,7 +108,7 @@ class Devices(
     Attributes
     ----------
     speed
-        [D] MIPS of one core, less what is reserved of it.
+        [D] MIPS of one core, less its reserved part.
     kind
         [D] kind of every device; devices of equal speed and number of cores are of one kind.
     example

@@ -35,13 +35,12 @@ SUM_ERROR = 1e-6
 class Expansion:
     """A graph of subtasks, and the operator of each.
 
-    A subtask has 1/p of its operator's rate and memory or, where the operator has key groups, the
-    share of them that it owns (`streamplace.model.key_groups`). It has 1/p of the constant load in
-    any case, and 1/p of the load of messages at the graph's rate (`streamplace.model.buffers`),
-    which is a part of its constant load from then on; so set the rate before. Its largest rate,
-    ``max_rate``, is that of its operator, since it holds for one subtask. A window keeps its
-    size and advance and has a share of its base and limit, that of the tuples that arrive at the
-    subtask, so that the windows of all subtasks together emit what the operator's window does.
+    A subtask has 1/p of its operator's rate and memory or, if the operator has key groups, its
+    share of these (`streamplace.model.key_groups`). Constant loads are divided evenly. They
+    contain the messages at the graph's rate (`streamplace.model.buffers`), so set the rate before
+    the expansion. ``max_rate`` stays, since it is the limit of one subtask. A window keeps its size
+    and advance; its base and limit are multiplied by the subtask's share of the arriving tuples, so
+    that all subtasks together emit as much as the operator.
 
     Attributes
     ----------
@@ -166,14 +165,14 @@ def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     Parameters
     ----------
     shares
-        Operator → part of its tuples that each of its subtasks gets, whatever the partitioning of
-        its inputs, unless they are forward; for operators with popular keys, and for sources.
+        Operator → share of its tuples for each of its subtasks; for operators with popular keys,
+        and for sources. Forward and rescaled inputs keep their partitioning.
 
     Raises
     ------
     GraphError
-        When a forward stream joins different parallelisms, the result would be too large, or the
-        shares are not those of the operator's subtasks.
+        If a forward stream joins different parallelisms, the result would be too large, or shares
+        do not match the subtasks of an operator.
 
     Examples
     --------
@@ -220,12 +219,12 @@ def _with_messages(graph: StreamGraph) -> StreamGraph:
 
 
 def _attributes(graph: StreamGraph) -> dict[str, Attribute]:
-    """Attributes of the graph of subtasks: without the cost of messages, which it contains."""
+    """Attributes without the cost of messages, which constant loads of subtasks contain."""
     return {name: value for name, value in graph.attributes.items() if not is_of_messages(name)}
 
 
-def _distribution(graph: StreamGraph, p: Longs, shared: Iterable[str]) -> Longs:
-    """How each stream distributes tuples; by their shares to the operators that have some."""
+def _distribution(graph: StreamGraph, p: Longs, with_shares: Iterable[str]) -> Longs:
+    """How each stream distributes tuples; operators with shares count as hashed."""
     streams = graph.streams
     wrong = streams.straight() & (p[streams.source] != p[streams.target])
     if wrong.any():
@@ -236,7 +235,7 @@ def _distribution(graph: StreamGraph, p: Longs, shared: Iterable[str]) -> Longs:
             "use equal parallelisms or 'rebalance'"
         )
     distribution = streams.distribution()
-    by_share = np.isin(streams.target, [graph.operators.index(name) for name in shared])
+    by_share = np.isin(streams.target, [graph.operators.index(name) for name in with_shares])
     distribution[by_share & (distribution == REBALANCED)] = HASHED
     return distribution
 
@@ -260,10 +259,10 @@ def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
 
 
 def _arriving(graph: StreamGraph, distribution: Longs, parts: Floats) -> Floats:
-    """Divisor of the tuples that arrive at each subtask, which may be another than its own, [S]."""
+    """Divisor of the tuples that arrive at each subtask; partitioning may change ``parts``, [S]."""
     flow, p = graph.flow, graph.operators.parallelism
-    own = [1 / part for part in np.split(parts, np.cumsum(p)[:-1])]
-    shares = received_shares(flow, p, own, distribution[flow.stream_index])
+    key_shares = [1 / part for part in np.split(parts, np.cumsum(p)[:-1])]
+    shares = received_shares(flow, p, key_shares, distribution[flow.stream_index])
     even = (np.full(n, 1 / n) for n in p.tolist())
     return 1 / np.concatenate([e if s is None else s for s, e in zip(shares, even, strict=True)])
 
@@ -274,7 +273,7 @@ def _subtasks(
     operators = graph.operators
     share = 1 / parts
     rows = operator.tolist()
-    windows = {}  # all windows of an operator together emit what its own does
+    windows = {}  # subtasks together emit as much as the operator
     for i, v in enumerate(rows if operators.window else ()):
         if (window := operators.window.get(v)) is not None:
             base, limit = window.base / arriving[i], window.limit / arriving[i]
@@ -297,7 +296,7 @@ def _subtasks(
 
 
 def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
-    """Name the subtasks; "#" is doubled until no name is that of another operator."""
+    """Name the subtasks; "#" is doubled until all names differ."""
     unchanged = {name for name, copies in zip(names, p, strict=True) if copies == 1 and "#" in name}
     sign = "#"
     while True:
@@ -330,7 +329,7 @@ def _subtask_streams(
     sender = np.where(pairwise, sender, copy // receivers)
     to = first[streams.target][stream] + np.where(pairwise, receiver, copy % receivers)
     divisor = np.select([pairwise, way == REBALANCED], [number, receivers], parts[to])
-    # a sender with several receivers sends them different tuples, not one message
+    # several receivers of one sender get different tuples, not one message
     whole = np.where(pairwise, number, receivers) == 1
     return Streams(
         subtasks,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 NETWORKX = "streamplace.io.networkx"
 """Module that converts graphs. It imports this one, so it is loaded by name."""
-R = TypeVar("R")
 MAX_INPUT_RATE, MAX_WHOLE, MAX_CYCLE = 1e18, 2**63 - 1, 10
 Attribute = str | int | float | bool
 
@@ -186,10 +185,10 @@ class StreamGraph(Caching, Pictured):
 
     @property
     def charged_constant(self) -> Floats:
-        """MIPS that each operator uses besides its tuples: its constant load, and messages.
+        """MIPS of each operator that tuples do not take: its constant load, and messages.
 
-        Messages are those at the graph's rate and parallelism that the operator's ``ipt`` does not
-        contain; see `streamplace.model.buffers`.
+        Messages at the graph's rate and parallelism count unless the operator's ``ipt`` contains
+        them; see `streamplace.model.buffers`.
         """
         return self.cached("charged_constant", StreamGraph._charged_constant)
 
@@ -336,13 +335,13 @@ class StreamGraph(Caching, Pictured):
             cycle[MAX_CYCLE // 2 : -MAX_CYCLE // 2] = ["…"]
         return GraphError(
             f"graph {quoted(self.name)} has the cycle {' → '.join(cycle)}; a stream graph must "
-            "not have cycles, remove one of these streams"
+            "not have cycles; remove one of these streams"
         )
 
     def _check_sources(self) -> None:
         fed, sends = (self._degree(ends) > 0 for ends in (self.streams.target, self.streams.source))
         rated = self.operators.rate > 0
-        is_silent = ~fed & ~rated & sends & rated.any()  # a source, which counts for nothing
+        is_silent = ~fed & ~rated & sends & rated.any()  # a source without a rate beside others
         wrong = np.flatnonzero((fed == rated) & ~is_silent)
         if not len(wrong):
             return

@@ -5,7 +5,7 @@ import numpy as np
 from streamplace.model.arrays import Bools, Ints, Longs
 
 SEARCH_STEPS = 20_000
-TAKEN = np.iinfo(np.int64).max
+PLACED = np.iinfo(np.int64).max
 
 
 def rival_columns(pairs: Ints, n_units: int) -> tuple[Longs, Longs]:
@@ -37,7 +37,7 @@ def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
     trail: list[int] = []
     steps_back = 0
     while len(trail) < n:
-        u = int(np.argmin(np.where(chosen < 0, free, TAKEN)))
+        u = int(np.argmin(np.where(chosen < 0, free, PLACED)))
         untried[u] = 0
         while (device := _first_free(blocked[u], untried[u])) < 0:
             steps_back += 1

@@ -2,8 +2,8 @@
 
 An operator of maximum parallelism M has M key groups. Subtask i of p owns the groups g with
 ⌊g · p / M⌋ = i (`KeyGroupRangeAssignment` of Flink), so it has ⌊M / p⌋ or ⌈M / p⌉ of them. The
-splits of a source are distributed in the same numbers. M = 0 stands for tuples that can be divided
-freely, so that each subtask has 1/p of them.
+splits of a source are distributed in the same numbers. With M = 0, each subtask has 1/p of the
+tuples.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 def subtask_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
-    """Return the number by which each subtask divides its operator's tuples, [S].
-
-    A subtask has 1 / parts of the tuples. Subtasks of all operators stand one after the other.
+    """Return the divisor of its operator's tuples for each subtask, operator by operator, [S].
 
     >>> (1 / subtask_parts([8, 0], [3, 2])).round(12).tolist()
     [0.375, 0.375, 0.25, 0.5, 0.5]
@@ -35,7 +33,7 @@ def subtask_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
 
 
 def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
-    """Return by how much the busiest subtask divides each operator's tuples, M / ⌈M / p⌉, [N].
+    """Return the divisor of each operator's tuples for its busiest subtask, M / ⌈M / p⌉, [N].
 
     >>> busiest_parts([128, 128, 0], [64, 100, 100]).tolist()
     [64.0, 64.0, 100.0]
@@ -47,10 +45,10 @@ def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
 
 
 def joined_subtasks(pair: Longs, senders: Longs, receivers: Longs) -> tuple[Longs, Longs, Longs]:
-    """Sender, receiver and number of the sender's receivers, of a pair of a pointwise stream.
+    """Sender and receiver of each pair of a pointwise stream, and the sender's receivers.
 
-    There are as many pairs as subtasks on the side with more of them, each of which is joined to
-    one of the other side (`computeVertexInputInfoForPointwise` of Flink).
+    Each subtask on the side with more subtasks is in one pair
+    (`computeVertexInputInfoForPointwise` of Flink).
 
     >>> [ends.tolist() for ends in joined_subtasks(np.arange(3), np.array(3), np.array(2))]
     [[0, 1, 2], [0, 1, 1], [1, 1, 1]]
@@ -65,24 +63,24 @@ def joined_subtasks(pair: Longs, senders: Longs, receivers: Longs) -> tuple[Long
 
 
 def received_shares(
-    flow: "Flow", parallelism: Ints, own: Sequence[Floats | None], distribution: Longs
+    flow: "Flow", parallelism: Ints, key_shares: Sequence[Floats | None], distribution: Longs
 ) -> list[Floats | None]:
-    """Part of each operator's tuples that each of its subtasks gets; None where all are equal, [N].
+    """Shares of each operator's tuples that its subtasks receive; None for equal shares, [N].
 
-    Hashed streams and splits distribute them by the parts ``own`` [N], the other streams of the
-    flow by their ``distribution`` [M].
+    Hashed streams and splits distribute tuples by ``key_shares`` [N], the other streams of the flow
+    by their ``distribution`` [M].
     """
-    shares = list(own)
+    shares = list(key_shares)
     for v in flow.order.tolist():
         into = flow.in_streams[flow.in_start[v] : flow.in_start[v + 1]]
         parts = []
         for u, way in zip(flow.source[into].tolist(), distribution[into].tolist(), strict=True):
-            arriving = {HASHED: own[v], FORWARD: shares[u], REBALANCED: None}
+            arriving = {HASHED: key_shares[v], FORWARD: shares[u], REBALANCED: None}
             if way == RESCALED:
                 arriving[RESCALED] = _rescaled(shares[u], int(parallelism[u]), int(parallelism[v]))
             parts.append(arriving[way])
         if all(part is parts[0] for part in parts):
-            shares[v] = parts[0] if parts else own[v]
+            shares[v] = parts[0] if parts else key_shares[v]
             continue
         even = np.full(parallelism[v], 1 / parallelism[v])
         weights = np.maximum(flow.tuples[into], np.finfo(np.float64).tiny)
@@ -92,7 +90,7 @@ def received_shares(
 
 
 def _rescaled(shares: Floats | None, senders: int, receivers: int) -> Floats | None:
-    """Parts of the receivers of a rescaled stream, from those of its senders."""
+    """Shares of the receivers of a rescaled stream, from the shares of its senders."""
     if receivers == 1 or (shares is None and receivers % senders == 0):
         return None
     pairs = np.arange(max(senders, receivers))
@@ -112,25 +110,25 @@ def balanced_parallelism(
     busiest = busiest_parts(groups, parallelism)
     if (busiest == parallelism).all() and not (distribution == RESCALED).any():
         return busiest
-    own = [
+    key_shares = [
         1 / subtask_parts([m], [p]) if parts < p else None
         for m, p, parts in zip(groups.tolist(), parallelism.tolist(), busiest.tolist(), strict=True)
     ]
-    for v, share in enumerate(received_shares(flow, parallelism, own, distribution)):
-        if share is not own[v]:
+    for v, share in enumerate(received_shares(flow, parallelism, key_shares, distribution)):
+        if share is not key_shares[v]:
             busiest[v] = parallelism[v] if share is None else 1 / share.max()
     return busiest
 
 
-def useful_parallelisms(groups: int, most: int) -> Longs:
-    """Return the parallelisms up to ``most`` that lower the load of the busiest subtask.
+def useful_parallelisms(groups: int, limit: int) -> Longs:
+    """Return the parallelisms up to ``limit`` that lower the load of the busiest subtask.
 
     >>> len(useful_parallelisms(128, 128)), len(useful_parallelisms(720, 720))
     (22, 53)
     >>> useful_parallelisms(8, 8).tolist(), useful_parallelisms(0, 3).tolist()
     ([1, 2, 3, 4, 8], [1, 2, 3])
     """
-    parallelism = np.arange(1, most + 1)
+    parallelism = np.arange(1, limit + 1)
     if not groups:
         return parallelism
     busiest = -(-groups // parallelism[:groups])

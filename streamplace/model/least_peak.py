@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_STEPS, CONVERGED = 60, 1e-12
 """Most steps of the bound, and the relative gain at which it has converged."""
 ENDLESS_TIMES = 1e100
-"""Factor above which constant loads alone are too much; it stays a number in sums of loads."""
+"""Factor above which constant loads alone are too much; sums of loads stay finite at it."""
 
 
 def least_peak(problem: "Problem", level: Level) -> float:

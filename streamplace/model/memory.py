@@ -16,10 +16,10 @@ from streamplace.model.units import format_bytes
 STEPS = 2_000_000
 
 
-def used(place: Ints, memory: Floats, n_devices: int) -> Floats:
+def memory_in_use(place: Ints, memory: Floats, n_devices: int) -> Floats:
     """Memory in use on every device [B, D], for placements of the units [B, U].
 
-    >>> used(np.array([[0, 1, 0]]), np.array([1.0, 2.0, 4.0]), 2).tolist()
+    >>> memory_in_use(np.array([[0, 1, 0]]), np.array([1.0, 2.0, 4.0]), 2).tolist()
     [[5.0, 2.0]]
     """
     batch = len(place)
@@ -36,12 +36,12 @@ def with_slack(capacity: Floats) -> Floats:
 
 
 def packed(allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats) -> Ints | None:
-    """Pack units into devices and keep pairs apart; None if there is no way.
+    """Pack units into devices and keep pairs apart; None if that is impossible.
 
-    If the search is stopped before it knows, some units are at -1.
+    If the search stops without an answer, some units are at -1.
 
-    Depth-first search: first the unit with the fewest devices, the larger one of equals, each to
-    the device that it fits most tightly.
+    Depth-first search: units with the fewest devices come first, larger ones in a tie, and each
+    goes to the device that it fits most tightly.
     """
     choices = (allowed & (memory[:, None] <= with_slack(capacity))).sum(axis=1)
     order = np.lexsort((-memory, choices)) if len(pairs) else np.lexsort((choices, -memory))
@@ -53,10 +53,9 @@ def packed(allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats) -> Int
 def made_room(
     place: Ints, allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats
 ) -> Ints | None:
-    """Move units on from devices that overflow; None if one fits nowhere.
+    """Move units away from devices that overflow; None if one fits nowhere.
 
-    The largest units keep their device first. Units that fit stay where they are, so a placement
-    that fits is returned unchanged.
+    The largest units choose first and stay if they fit, so a placement that fits is unchanged.
     """
     moved = _largest_first(place, allowed, pairs, memory, capacity)
     return None if (moved < 0).any() else moved
@@ -65,7 +64,7 @@ def made_room(
 def _largest_first(
     place: Ints, allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats
 ) -> Ints:
-    """Devices of units that are placed by their size; -1 where one fits nowhere."""
+    """Devices of units, placed from the largest to the smallest; -1 for units that fit nowhere."""
     order, rivals = np.argsort(-memory, kind="stable"), rival_columns(pairs, len(allowed))
     return _core.make_room(place.astype(np.int32), allowed, *rivals, memory, capacity, order)
 
@@ -87,24 +86,24 @@ def too_large(
 def short_memory(
     graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, capacity: Floats
 ) -> str:
-    """Message that names the operators for which too little memory is left by the largest.
+    """Message that names operators that are confined to one device and too large for it together.
 
-    Before these, it names those that may run on one device only, if together they are too large.
+    If there are none, it names operators that fit nowhere after the larger ones.
     """
     only = np.flatnonzero(allowed.sum(axis=1) == 1)
     device = np.argmax(allowed[only], axis=1)
-    there = np.bincount(device, memory[only], len(capacity))
-    over = np.flatnonzero(there > with_slack(capacity))
+    needed = np.bincount(device, memory[only], len(capacity))
+    over = np.flatnonzero(needed > with_slack(capacity))
     if len(over):
-        here = np.isin(unit, only[device == over[0]])
-        names = [graph.operators.name[v] for v in np.flatnonzero(here)]
+        confined = np.isin(unit, only[device == over[0]])
+        names = [graph.operators.name[v] for v in np.flatnonzero(confined)]
         return (
             f"the rules put {listed(names)} on one device, which has "
             f"{format_bytes(float(capacity[over[0]]))} of memory, and they need "
-            f"{format_bytes(float(there[over[0]]))}; give it more memory or loosen a rule"
+            f"{format_bytes(float(needed[over[0]]))}; give it more memory or loosen a rule"
         )
-    wish, nobody = np.argmax(allowed, axis=1), np.empty((0, 2), np.int32)
-    place = _largest_first(wish, allowed, nobody, memory, capacity)
+    first_choice, no_pairs = np.argmax(allowed, axis=1), np.empty((0, 2), np.int32)
+    place = _largest_first(first_choice, allowed, no_pairs, memory, capacity)
     settled = place >= 0
     units = np.flatnonzero(~settled)
     free = float((capacity - np.bincount(place[settled], memory[settled], len(capacity))).max())
@@ -114,7 +113,7 @@ def short_memory(
         f"{listed(names)} need {format_bytes(float(memory[units].sum()))}, where no "
         f"device has more than {format_bytes(free)} left"
         if names
-        else "what must be kept apart leaves too little room"
+        else "operators that must be kept apart leave too little room"
     )
     return (
         f"found no way to fit all operators into the devices' memory: {reason}; give devices "

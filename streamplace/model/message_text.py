@@ -45,13 +45,13 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
+def listed(names: list[str] | tuple[str, ...], limit: int = 8) -> str:
     """First few names, quoted and separated by commas.
 
-    >>> listed(["a", "b", "c"], most=2)
+    >>> listed(["a", "b", "c"], limit=2)
     "'a', 'b', …"
     """
-    return ", ".join(map(quoted, names[:most])) + (", …" if len(names) > most else "")
+    return ", ".join(map(quoted, names[:limit])) + (", …" if len(names) > limit else "")
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
@@ -81,7 +81,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def grouped_notes(notes: Iterable[str]) -> Iterator[str]:
-    """Yield notes once each, and those that say the same of several names on one line.
+    """Yield each note once; notes that differ in their name only share a line.
 
     >>> list(grouped_notes(["a: is full", "b: is full", "cold"]))
     ['note: a, b: is full', 'note: cold']
@@ -90,6 +90,6 @@ def grouped_notes(notes: Iterable[str]) -> Iterator[str]:
     for note in dict.fromkeys(notes):
         name, colon, words = note.partition(": ")
         names.setdefault(f"{colon}{words}" if colon else note, []).append(name if colon else "")
-    for words, of in names.items():
-        more = f" and {len(of) - MAX_NAMES} more" if len(of) > MAX_NAMES else ""
-        yield f"note: {', '.join(of[:MAX_NAMES])}{more}{words}"
+    for words, subjects in names.items():
+        more = f" and {len(subjects) - MAX_NAMES} more" if len(subjects) > MAX_NAMES else ""
+        yield f"note: {', '.join(subjects[:MAX_NAMES])}{more}{words}"

@@ -1,4 +1,4 @@
-"""What immutable objects have in common: kept results, equality, ``repr``, and display."""
+"""Common parts of immutable objects: cached values, equality, ``repr``, and display."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ MAX_WIDTH = 120
 
 
 class Caching:
-    """Base of immutable objects that keep what was computed from them."""
+    """Base of immutable objects that cache values computed from them."""
 
     __slots__ = ("_compiled",)
 
@@ -37,8 +37,8 @@ class Caching:
             object.__setattr__(self, "_compiled", {})
         if name not in self._compiled:
             self._compiled[name] = make(self)
-        kept: T = self._compiled[name]
-        return kept
+        value: T = self._compiled[name]
+        return value
 
 
 class Displayed:
@@ -71,7 +71,7 @@ class Pictured(Displayed):
 
 
 def call_of(row: Any) -> str:
-    """The call that makes a dataclass, on one line and without fields that have their default.
+    """The call that makes a dataclass, on one line, without fields at their default.
 
     >>> from streamplace.model import Device
     >>> Device("d0", cores=4)

@@ -35,7 +35,7 @@ MAX_SUBTASKS = 1_000_000
 MAX_KEY_GROUPS = 32_768
 MIN_WINDOW = 1e-6
 MIN_RATE, MIN_MAX_RATE = 1e-15, 1e-6
-"""Smallest rates but 0, in tuples/s, by which others are divided."""
+"""Smallest rates above 0, in tuples/s, so that quotients of rates are finite."""
 EACH, ALL = "each", "all"
 
 Windows = TypeVar("Windows")
@@ -128,7 +128,7 @@ class OperatorFields(Generic[Texts, Numbers, Counts, TagSets, Windows]):
     slot_sharing_group: Texts = ruled(TextRule())
     constant: Numbers = ruled(NumberRule())
     max_rate: Numbers = ruled(NumberRule(parse=tuple_rate, smallest=MIN_MAX_RATE, zero="no limit"))
-    cores: Numbers = ruled(NumberRule(default=1.0, least=1.0))
+    cores: Numbers = ruled(NumberRule(default=1.0, minimum=1.0))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Discipline = Literal["priority", "order"]
 """Meaning of priorities: which ready operator is first, or a fixed order of each device."""
 DISCIPLINES: Final = get_args(Discipline)
-RANKS = NumberRule(least=-MAX_VALUE)
+RANKS = NumberRule(minimum=-MAX_VALUE)
 """Rule of priorities."""
 
 
@@ -32,12 +32,12 @@ class Placement(Displayed, Mapping[str, str]):
     Attributes
     ----------
     priority
-        [N] for schedules: of the operators on a device, the one of the highest priority comes
-        first. None leaves the order to the device.
+        [N] for schedules: on each device, the operator of the highest priority comes first. None
+        leaves the order to the device.
     queue
-        Meaning of priorities. ``priority``: of the operators that are ready, the one of the
-        highest priority runs first. ``order``: the device runs its operators in order of falling
-        priority, and waits for the next one even if another is ready.
+        Meaning of priorities. ``priority``: the ready operator of the highest priority runs first.
+        ``order``: the device runs its operators by falling priority, and waits for the next
+        operator even if another one is ready.
 
     Examples
     --------

@@ -17,7 +17,14 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rival_columns
-from streamplace.model.memory import made_room, packed, short_memory, too_large, used, with_slack
+from streamplace.model.memory import (
+    made_room,
+    memory_in_use,
+    packed,
+    short_memory,
+    too_large,
+    with_slack,
+)
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
@@ -35,14 +42,14 @@ class PlacementRules:
         [U, D] whether a unit may run on a device.
     apart
         [P, 2] pairs of units that must not share a device, lower one first.
-    found
-        [U] a device for every unit that respects all rules; None if none is known,
-        because of memory.
+    known_devices
+        [U] a device for every unit that respects all rules; None if memory is short and the search
+        found none.
     memory, room
         [U] bytes that every unit uses, [D] bytes of every device; None if all units fit on any
         device together.
-    doubt
-        The fault to report if `found` is None and a placement is needed.
+    fault
+        The error to report if a placement is needed and `known_devices` is None.
     first_operator
         [U] first operator of every unit.
     """
@@ -50,10 +57,10 @@ class PlacementRules:
     unit: Ints
     allowed: Bools
     apart: Ints
-    found: Ints | None
+    known_devices: Ints | None
     memory: Floats | None = None
     room: Floats | None = None
-    doubt: str = ""
+    fault: str = ""
     first_operator: NDArray[np.intp] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -64,9 +71,9 @@ class PlacementRules:
     @property
     def witness(self) -> Ints:
         """[U] a device for every unit that respects all rules."""
-        if self.found is None:
-            raise ProblemError(self.doubt)
-        return self.found
+        if self.known_devices is None:
+            raise ProblemError(self.fault)
+        return self.known_devices
 
     @property
     def n_units(self) -> int:
@@ -105,7 +112,7 @@ class PlacementRules:
         if len(self.apart):
             legal &= (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
         if self.memory is not None and self.room is not None:
-            in_use = used(of_unit, self.memory, len(self.room))
+            in_use = memory_in_use(of_unit, self.memory, len(self.room))
             legal &= (in_use <= with_slack(self.room)).all(axis=1)
         return np.asarray(legal)
 
@@ -117,17 +124,17 @@ class PlacementRules:
         return bool(self.legal(placement[None])[0])
 
     def overfull(self, placement: Ints) -> tuple[int, float] | None:
-        """Device that a placement [N] overfills most, and by how many bytes; or None."""
+        """Device that a placement [N] overfills most, and the excess in bytes; None without one."""
         if self.memory is None or self.room is None:
             return None
         of_unit = placement[self.first_operator][None]
-        (in_use,) = used(of_unit, self.memory, len(self.room))
+        (in_use,) = memory_in_use(of_unit, self.memory, len(self.room))
         excess = np.where(in_use > with_slack(self.room), in_use - self.room, -np.inf)
         d = int(np.argmax(excess))
         return (d, float(excess[d])) if excess[d] > 0 else None
 
     def broken(self, placement: Ints) -> tuple[Literal["together", "allowed", "apart"], int, int]:
-        """Return a broken rule of a placement [N], memory aside, and two operators of it."""
+        """Return a rule other than memory that a placement [N] breaks, and two operators of it."""
         first = self.first_operator
         of_unit = placement[first]
         strayed = of_unit[self.unit] != placement
@@ -148,8 +155,8 @@ def compile_rules(
 ) -> PlacementRules:
     """Compile the rules of a problem.
 
-    If memory is short, a legal placement is searched for unless one is ``known``. Unknown names
-    and constraints that contradict each other raise ProblemError.
+    If memory is short, search for a legal placement, unless one is ``known``. Unknown names and
+    contradictory constraints raise ProblemError.
     """
     c, chains = constraints, _chains(graph)
     tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
@@ -164,7 +171,9 @@ def compile_rules(
     roomy = allowed & (memory[:, None] <= with_slack(room))
     if not roomy.any(axis=1).all():
         reason = too_large(graph, unit, allowed, memory, room)
-        return _doubted(graph, PlacementRules(unit, allowed, apart, None, memory, room, reason))
+        return _for_subtasks(
+            graph, PlacementRules(unit, allowed, apart, None, memory, room, reason)
+        )
     if known is not None:
         devices = known[np.unique(unit, return_index=True)[1]]
         rules = PlacementRules(unit, roomy, apart, devices, memory, room)
@@ -173,17 +182,17 @@ def compile_rules(
     return _fitting(graph, unit, roomy, apart, memory, room)
 
 
-def _doubted(graph: StreamGraph, rules: PlacementRules) -> PlacementRules:
-    """Return rules that no placement of operators respects, if one of subtasks may respect them."""
+def _for_subtasks(graph: StreamGraph, rules: PlacementRules) -> PlacementRules:
+    """Return rules that only subtasks can respect; raise ProblemError if there are none."""
     if (graph.operators.parallelism == 1).all():
-        raise ProblemError(rules.doubt)
+        raise ProblemError(rules.fault)
     return rules
 
 
 def _fitting(
     graph: StreamGraph, unit: Ints, allowed: Bools, apart: Ints, memory: Floats, room: Floats
 ) -> PlacementRules:
-    """Rules if memory is short, with a legal device for every unit if the search finds them."""
+    """Rules for short memory, with a device for every unit if the search finds them."""
     lack = float(memory.sum() - with_slack(room).sum())
     if lack > 0:
         raise ProblemError(
@@ -196,7 +205,7 @@ def _fitting(
         return PlacementRules(unit, allowed, apart, devices, memory, room)
     reason = short_memory(graph, unit, allowed, memory, room)
     rules = PlacementRules(unit, allowed, apart, None, memory, room, reason)
-    return _doubted(graph, rules) if devices is None else rules
+    return _for_subtasks(graph, rules) if devices is None else rules
 
 
 def rows_of(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
@@ -210,7 +219,7 @@ def rows_of(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
 
 
 def _chains(graph: StreamGraph) -> list[frozenset[str]]:
-    """Pairs of operators that run in one thread, as their stream is chained."""
+    """Pairs of operators that share a thread, because their stream is chained."""
     streams, name = graph.streams, graph.operators.name
     if CHAINED not in streams.partitioning:
         return []
@@ -262,11 +271,11 @@ def _allowed(
         mask = _mask(cluster, devices, f"{what} of {quoted(name)}")
         _narrow(graph, allowed, unit[row], mask, unit)
     if tagged:
-        _narrow(graph, allowed, unit[tagged], _offers(graph, cluster, tagged), unit)
+        _narrow(graph, allowed, unit[tagged], _tag_masks(graph, cluster, tagged), unit)
     return allowed
 
 
-def _offers(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> Bools:
+def _tag_masks(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> Bools:
     """Whether each device has the tags that each of these operators requires, [T, D]."""
     masks: dict[frozenset[str], Bools] = {}
     for v in tagged:

@@ -2,15 +2,15 @@
 
 Runs of one job have errors in common, so jobs rather than runs are exchangeable. The score of a run
 is its error log(measured / predicted). Each of n jobs weighs 1 / (n + 1), and each of its runs an
-equal part of that. The least score up to which runs weigh as much as the confidence is not exceeded
-by a run of a new job with at least this probability, whatever the distribution: hierarchical
-conformal prediction (Lee, Barber and Willett, 2023). If n is too small for that, the largest score
-is the bound, and the jobs support a confidence of n / (n + 1).
+equal part of that. The bound is the smallest score at which the runs up to it weigh as much as the
+confidence: a run of a new job exceeds it with at most the remaining probability, whatever the
+distribution (hierarchical conformal prediction; Lee, Barber and Willett, 2023). If n is too small
+for that, the largest score is the bound, and the jobs support a confidence of n / (n + 1).
 
-Scores are in units of what is expected of their profiles, `expected_error`, which grows with the
-spread of a profile: normalised conformal scores. Whatever this unit is, intervals hold as often as
-they say, if it is the same function of the profile for the recorded jobs and for the new one. A
-recorded job without a spread counts as steady, which can only make intervals wider.
+Scores are divided by the expected error of their profile, `expected_error`, which grows with its
+spread: normalised conformal scores. Any divisor keeps the coverage if it is the same function of
+the profile for recorded jobs and for the new one. A recorded job without a spread counts as steady,
+which can only make intervals wider.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ STEADY_SPREAD = 0.03
 PROFILED_ERROR = 0.1
 """Size of errors of predictions that do not come from the spread of a profile."""
 Scores = Mapping[str, Sequence[float]]
-"""Job → log(measured / predicted) of each of its runs, at least one."""
+"""Job → log(measured / predicted) of each run; every job has at least one."""
 
 
 class RateInterval(NamedTuple):
@@ -168,7 +168,7 @@ class PredictionErrors:
         return self.least * predicted
 
     def widened(self, drift: float) -> "PredictionErrors":
-        """Allow for a job that was not warm: its rates may still change by this part.
+        """Allow for a job that was not warm: its rates may still change by this share.
 
         >>> errors = PredictionErrors.of({str(i): [0.1] for i in range(9)}, 0.9, "9 jobs")
         >>> str(errors.widened(1.0).interval(100.0))
@@ -182,7 +182,7 @@ class PredictionErrors:
         )
 
     def for_spread(self, spread: float) -> "PredictionErrors":
-        """Errors for a profile with a spread, if these are those for a steady job.
+        """Errors for a profile with this spread, from those for a steady job.
 
         >>> errors = PredictionErrors.of({str(i): [-0.1] for i in range(9)}, 0.9, "9 jobs")
         >>> errors.for_spread(0.02) == errors, round(errors.for_spread(0.2).at_least(100.0), 2)

@@ -86,9 +86,9 @@ def _checked(name: str, values: ArrayLike) -> Floats:
 class Problem(Caching, Pictured):
     """The input of a placer: a graph, a cluster, constraints and costs.
 
-    If memory is short, a legal placement is searched for, unless one is ``known``. Where the search
-    is stopped before it knows whether there is one, or where there is none but subtasks may fit,
-    only what needs such a placement is refused.
+    If memory is short, the constructor searches for a legal placement, unless one is ``known``. If
+    the search ends without an answer, or only subtasks may fit, the problem is accepted, and
+    functions that need a legal placement raise ProblemError.
 
     Attributes
     ----------
@@ -149,8 +149,8 @@ class Problem(Caching, Pictured):
     def _compiled_rules(self, known: Placement | None) -> "PlacementRules":
         from streamplace.model.placement_rules import compile_rules
 
-        found = None if known is None else known.index
-        return compile_rules(self.graph, self.cluster, self.constraints, found)
+        index = None if known is None else known.index
+        return compile_rules(self.graph, self.cluster, self.constraints, index)
 
     @property
     def instance(self) -> "Instance":
@@ -161,8 +161,8 @@ class Problem(Caching, Pictured):
     def load(self) -> Floats:
         """Share of a device that an operator uses at the full rate of the sources, [N, D].
 
-        Row v and column d are operator v and device d, whatever the kinds of devices; constant
-        loads are included, and what sending over the network costs is not. A device is full at 1.
+        Row v is operator v, and column d is device d. Constant loads are included, CPU for sending
+        is not. A device is full at 1.
 
         >>> from streamplace.model import Operator
         >>> graph = StreamGraph.of("one", [Operator("a", ipt=1e5, rate=1e4)])
@@ -260,8 +260,8 @@ class Problem(Caching, Pictured):
     def repaired(self, placements: ArrayLike) -> Ints:
         """Legal placements close to the given placements, [N] or [B, N].
 
-        Colocated operators follow the first of them; an operator on a device that it may not use
-        or share moves on to the next legal one.
+        Colocated operators follow the first of their group. An operator on a device that it may not
+        use or share moves to the next legal device.
         """
         array = np.asarray(placements, np.int32)
         if self.rules is None:
@@ -295,9 +295,9 @@ class Problem(Caching, Pictured):
     def _too_much(self, placement: Placement, device: int, excess: float) -> str:
         """Name the operators on a device that has too little memory."""
         sizes = self.graph.operators.memory
-        there = np.flatnonzero((placement.index == device) & (sizes > 0))
-        largest = there[np.argsort(-sizes[there], kind="stable")].tolist()
-        names = [placement.operators[v] for v in largest]
+        rows = np.flatnonzero((placement.index == device) & (sizes > 0))
+        largest_first = rows[np.argsort(-sizes[rows], kind="stable")].tolist()
+        names = [placement.operators[v] for v in largest_first]
         return (
             f"device {quoted(placement.devices[device])} has "
             f"{format_bytes(float(self.cluster.devices.memory[device]))} of memory, "
@@ -340,8 +340,8 @@ class Problem(Caching, Pictured):
 
     def _without_pins(self) -> "Problem":
         rules, known = self.constraints, None
-        if self.rules is not None and self.rules.found is not None:
-            known = self.placement(self.rules.found[self.rules.unit])
+        if self.rules is not None and self.rules.known_devices is not None:
+            known = self.placement(self.rules.known_devices[self.rules.unit])
         free = Constraints(None, rules.colocate, rules.exlocate, rules.allowed)
         return Problem(self.graph, self.cluster, free, self.seconds, self.moving, known)
 
@@ -391,7 +391,7 @@ class Problem(Caching, Pictured):
         numbers: dict[tuple[int, bytes, bytes], int] = {}
         allowed = None if self.rules is None else self.rules.allowed
         of_cluster = self.cluster.interchangeable
-        if self.constraints.pin and self.constraints.allowed:  # which count where a pin is dropped
+        if self.constraints.pin and self.constraints.allowed:  # they matter if a pin is dropped
             of_cluster = self.unpinned.interchangeable
         classes = [
             numbers.setdefault((known, _cells(allowed, d), _cells(self.seconds, d)), len(numbers))
@@ -401,7 +401,7 @@ class Problem(Caching, Pictured):
 
 
 def check_lines(one_pass: "Pass", placement: Placement) -> None:
-    """Raise PlacementError if devices that hold the order would wait for ever."""
+    """Raise PlacementError if the order of a device would make it wait for ever."""
     from streamsim.passes import conflict
 
     if placement.priority is None:
@@ -424,16 +424,16 @@ def _cells(matrix: NDArray[Any] | None, column: int) -> bytes:
 def random_placements(problem: Problem, size: int, rng: "np.random.Generator") -> Ints:
     """Legal placements [size, N]: uniform over k random devices, k uniform."""
     n, d = problem.n_operators, problem.n_devices
-    most = rng.integers(1, d, size=(size, 1), endpoint=True)
-    drawn = np.floor(rng.random((size, n)) * most).astype(np.int32)
+    k = rng.integers(1, d, size=(size, 1), endpoint=True)
+    drawn = np.floor(rng.random((size, n)) * k).astype(np.int32)
     shuffled = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (size, 1)), axis=1)
     return problem.repaired(np.take_along_axis(shuffled, drawn, axis=1))
 
 
 def one_moved(problem: Problem, place: Ints) -> Ints:
-    """Units' devices as in a placement [N] but for one unit on any device, [U · D, U]."""
+    """Devices of units after each move of one unit to one device, [U · D, U]."""
     at, devices = place[problem.first_operator], np.arange(problem.n_devices, dtype=np.int32)
-    near = np.tile(at, (len(at) * len(devices), 1))
+    neighbours = np.tile(at, (len(at) * len(devices), 1))
     moved = np.repeat(np.arange(len(at)), len(devices))
-    near[np.arange(len(near)), moved] = np.tile(devices, len(at))
-    return near
+    neighbours[np.arange(len(neighbours)), moved] = np.tile(devices, len(at))
+    return neighbours

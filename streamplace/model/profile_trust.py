@@ -1,7 +1,7 @@
-"""Errors of profiles: that of the model for the placement that was measured.
+"""Trust in profiles: the error of the model for the placement that was measured.
 
-A graph that was measured on a running job has the attribute `CONSISTENCY_ERROR`, the ratio
-predicted / measured for the placement of that time, minus 1.
+A graph that was measured on a running job has the attribute `CONSISTENCY_ERROR`, which is
+predicted / measured rate of that placement, minus 1.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,6 @@ from streamplace.model.units import digits
 
 DOUBTFUL, WRONG = 0.15, 0.3
 """Errors above which a profile is doubtful, and above which it must not decide anything."""
-
-
 MAX_RATE_RATIO = 2.0
 """Multiple of the measured rate from which a prediction is called an extrapolation.
 
@@ -31,21 +29,21 @@ Measured: intervals of recorded runs hold as often as they say up to it (docs/re
 
 
 def extrapolation(graph: StreamGraph, rate: float) -> str | None:
-    """Sentence on a rate far beyond that of a measured graph; None for any other."""
+    """Sentence on a rate far above that of a measured graph; None for other rates and graphs."""
     if CPU_ORIGIN not in graph.attributes or not rate > MAX_RATE_RATIO * graph.source_rate:
         return None
     return (
-        f"{digits(rate)} tuples/s are {rate / graph.source_rate:.1f} times what was measured, so "
-        "costs are extrapolated, and what did not limit the job then may limit it first; measure "
-        "again on the way there"
+        f"{digits(rate)} tuples/s are {rate / graph.source_rate:.1f} times the measured rate, so "
+        "costs are extrapolated, and another resource may limit the job first; measure again at a "
+        "rate in between"
     )
 
 
 class Trust(NamedTuple):
     """Error of a profile.
 
-    ``drift`` is the relative change of the CPU per tuple that was still to be expected, because the
-    job was not warm; 0 if it was.
+    ``drift`` is the expected further change of the CPU per tuple, as a share, of a job that was not
+    warm; 0 if it was.
     """
 
     error: float  # predicted / measured for the profiled placement, minus 1
@@ -74,12 +72,12 @@ def trust_of(graph: StreamGraph) -> Trust | None:
 
 
 def profile_drift(graph: StreamGraph) -> float:
-    """Relative change of the CPU per tuple that was still to be expected of a job; 0 if unknown."""
+    """Expected further change of the CPU per tuple of a job, as a share; 0 if unknown."""
     return _positive(graph, PROFILE_DRIFT)
 
 
 def cpu_error(graph: StreamGraph) -> float:
-    """Relative error of the CPU of an operator because of its origin; 0 of that of threads."""
+    """Relative error of the CPU of an operator by its origin; 0 if threads were measured."""
     return _positive(graph, CPU_ERROR)
 
 

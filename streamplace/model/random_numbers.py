@@ -1,4 +1,4 @@
-"""Random numbers: generators made of a seed; `core/src/random.rs` has those of the core."""
+"""Random numbers: generators made from a seed; `core/src/random.rs` makes those of the core."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
-    """Random generator of one thing, such as a graph, independent of those of all others."""
+    """Random generator of one thing, such as a graph, independent of all other generators."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 

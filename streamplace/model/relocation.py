@@ -77,7 +77,7 @@ class Relocation:
         return np.asarray(np.where((rows[:, None] != GONE) & (state[:, None] > 0), sent, 0.0))
 
     def counts(self, problem: Problem, placements: Ints) -> Floats:
-        """Operators of the present placement that are elsewhere in placements [B, N]; [B]."""
+        """Number of operators of the current placement that placements [B, N] move, [B]."""
         named = [name in self.before for name in problem.graph.operators.name]
         elsewhere = np.atleast_2d(placements) != self.rows(problem)
         return np.asarray((elsewhere & named).sum(axis=1), np.float64)

@@ -1,9 +1,9 @@
-"""The shares of their rates at which the sources of a placement can all run at once, by levels.
+"""Levels of sources: shares of their rates at which all sources of a placement run at once.
 
-The first level is the relative throughput: all sources at the same share. Some of them may be
-*stuck* there, because no placement whatever carries them further: the best device that an operator
-on their way may use, or a core of it, is too slow. They are held at this share, the others rise
-together to the next level, and so on.
+At the first level, the relative throughput, all sources have the same share. Some of them may be
+*stuck* there, because no placement carries them further: the best device that an operator on their
+way may use, or a core of it, is too slow. They are held at this share, the others rise together to
+the next level, and so on.
 """
 
 from typing import NamedTuple
@@ -45,9 +45,9 @@ def source_levels(problem: Problem, place: Ints) -> tuple[SourceLevel, ...]:
             slowest = least_slowdowns(problem, *flows)
             limits = slowest >= (1 - ROUNDING) / share if share else np.isinf(slowest)
             stuck = limits[problem.unit] & (flows[0] > 0)
-        now = _held_with(instance, free, stuck) if stuck.any() else free
-        levels.append(SourceLevel(share, sources[now], np.flatnonzero(stuck).astype(np.int32)))
-        held[now], free = share, free & ~now
+        ending = _held_with(instance, free, stuck) if stuck.any() else free
+        levels.append(SourceLevel(share, sources[ending], np.flatnonzero(stuck).astype(np.int32)))
+        held[ending], free = share, free & ~ending
     return tuple(levels)
 
 
@@ -69,15 +69,15 @@ def slowdowns(instance: Instance, place: Ints, held: Floats, free: Bools) -> Flo
     """Factor by which each resource of `loads_of_parts` slows down the free sources, [R]."""
     parts = np.stack((flow_at(instance, free.astype(np.float64)), flow_at(instance, held)))
     rising, used = loads_of_parts(instance, place, parts)
-    taken = used + constants_of(instance, place)
-    slowdowns = np.where(rising > 0, pressures(rising, taken), 0.0)
-    return np.where((used > 0) & (taken > 1 + ROUNDING), np.inf, slowdowns)
+    fixed = used + constants_of(instance, place)
+    slowdowns = np.where(rising > 0, pressures(rising, fixed), 0.0)
+    return np.where((used > 0) & (fixed > 1 + ROUNDING), np.inf, slowdowns)
 
 
 def least_slowdowns(problem: Problem, flow: Floats, held: Floats) -> Floats:
-    """Factor by which each unit [U] slows down a flow on the best device that it may use, alone.
+    """Factor by which each unit [U] slows down a flow if it has its best allowed device alone.
 
-    The flow [N] of the full input of operators may slow down; ``held`` [N] may not.
+    The shares ``flow`` [N] of the full input of operators may slow down, ``held`` [N] may not.
     Infinite for a unit that no device carries; 0 for a unit without flow.
     """
     instance, unit, rules = problem.instance, problem.unit, problem.rules
@@ -90,9 +90,9 @@ def least_slowdowns(problem: Problem, flow: Floats, held: Floats) -> Floats:
         np.add.at(used, unit, instance.constant[:, types])
     slowdown = pressures(load, used)
     if limits_subtasks(instance):
-        taken = instance.core_load * held[:, None]
-        taken = taken + instance.core_constant if len(instance.constant) else taken
-        cores = pressures(instance.core_load * flow[:, None], taken)
+        fixed = instance.core_load * held[:, None]
+        fixed = fixed + instance.core_constant if len(instance.constant) else fixed
+        cores = pressures(instance.core_load * flow[:, None], fixed)
         np.maximum.at(slowdown, unit, cores[:, types])
     if rules is not None:
         slowdown[~rules.allowed] = np.inf

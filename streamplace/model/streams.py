@@ -151,7 +151,7 @@ class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[s
         return f"{shown(names[self.source[i]])}→{shown(names[self.target[i]])}"
 
     def bytes_per_tuple(self) -> Floats:
-        """Payload of every stream, its own or that of its source."""
+        """Payload of every stream, stated or inherited from its source."""
         return np.where(np.isnan(self.payload), self.operators.payload[self.source], self.payload)
 
     def chained(self) -> Bools:
@@ -189,9 +189,9 @@ class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[s
         return message
 
     def cycle(self, order: Ints) -> list[int]:
-        """Operators of a cycle; ``order`` has those that depend on none.
+        """Operators of a cycle; ``order`` has the operators that depend on none.
 
-        It is found by walking back along streams between the others.
+        Walk back along the streams between the other operators.
         """
         unordered = np.ones(len(self.operators), bool)
         unordered[order] = False

@@ -15,7 +15,7 @@ _SECOND_SUBTASK = re.compile(r"(.+?)(#+)1")
 def operators_by_subtask(names: Iterable[str]) -> dict[str, str]:
     """Operator of each name: the one that `expand` made the subtask of, or the operator itself.
 
-    A name with a number is that of a subtask if the number 1 and all smaller ones exist, too.
+    A numbered name belongs to a subtask if number 1 and all smaller numbers exist, too.
 
     >>> operators_by_subtask(["src", "join#0", "join#1", "filter#7"])
     {'src': 'src', 'join#0': 'join', 'join#1': 'join', 'filter#7': 'filter#7'}

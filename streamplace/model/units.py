@@ -4,9 +4,9 @@ Inside streamplace every quantity is a float in its SI unit: bit/s, bytes, secon
 exception is device speed in MIPS, the usual unit.
 
 A number without a unit is in tuples/s, seconds, bytes or MIPS. A text that states a bandwidth must
-name the unit, since 1000 beside 2500 MIPS would be read as 1000 Mbps. Numbers in files and in
-Python, which are no texts, are in bit/s. Numbers that no machine has are refused, as they were
-meant in another unit: 2.5e9 MIPS in hertz, 1000 bit/s in Mbps.
+name the unit, since 1000 beside 2500 MIPS would be read as 1000 Mbps; a bandwidth that is a number,
+in files and in Python, is in bit/s. Implausible numbers are refused, because another unit was
+probably meant: hertz for 2.5e9 MIPS, Mbps for 1000 bit/s.
 """
 
 import math
@@ -26,16 +26,16 @@ MAX_PLAIN_MIPS = 1e9
 MIN_PLAIN_BPS = 1e5
 """Below this bandwidth, a number is taken for Mbps."""
 SLOW_MIPS = 100.0
-"""Devices below this speed are in the units of a paper, as bandwidths beside them may be."""
+"""Speed below which devices, and perhaps bandwidths, are in the units of a paper."""
 UNLIMITED_BPS = MAX_VALUE
-"""Bandwidth of a link without a limit, as a matrix of bandwidths has no infinite cells."""
+"""Bandwidth of a link without a limit, since matrices of bandwidths have no infinite cells."""
 
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*", re.ASCII)
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _PREFIXES = _DECIMAL | _BINARY
 _UNITS_OF_SIZE = (("B", 1.0), ("bit", 1 / 8), ("b", 1 / 8))
-"""Units and their bytes; of a size, "b" is refused, as it is written for both."""
+"""Units and their bytes; in a size, the ambiguous "b" is refused."""
 _BYTES = {f"{p}{unit}": f * size for p, f in _PREFIXES.items() for unit, size in _UNITS_OF_SIZE}
 _BIT_RATES = {f"{p}bps": f for p, f in _DECIMAL.items()} | {
     f"{p}{unit}/s": 8 * f * size for p, f in _PREFIXES.items() for unit, size in _UNITS_OF_SIZE
@@ -50,7 +50,7 @@ _COUNTS = {"k": 1e3, "M": 1e6, "G": 1e9}
 
 
 class Stated(float):
-    """A bandwidth or a speed whose unit is stated, which is taken as it is."""
+    """A bandwidth or a speed with a stated unit, which is not checked for plausibility."""
 
 
 def bandwidth_bps(text: Quantity) -> float:
@@ -170,9 +170,9 @@ def digits(value: float, significant: int = 4) -> str:
 
 
 def floor_digits(value: Fraction | float, significant: int = 6) -> str:
-    """Number of a few significant digits that is not above the value, as lower bounds are written.
+    """Number of a few significant digits, rounded down, for lower bounds.
 
-    Of a float, the last digits are taken for errors of rounding.
+    The last digits of a float count as rounding errors.
 
     >>> floor_digits(Fraction(2, 3), 4), floor_digits(0.1 + 0.2), floor_digits(Fraction(36))
     ('0.6666', '0.3', '36')

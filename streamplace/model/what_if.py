@@ -24,10 +24,10 @@ Row = TypeVar("Row", bound=Any)
 
 def _whole(value: Quantity) -> int:
     """Whole number, perhaps with a prefix such as k."""
-    read = number(value)
-    if not read.is_integer():
+    parsed = number(value)
+    if not parsed.is_integer():
         raise UnitError(f"number {quoted(value)} must be whole, such as 4")
-    return int(read)
+    return int(parsed)
 
 
 def _parsers(noun: type[Any]) -> dict[str, Callable[[Quantity], float]]:
@@ -44,10 +44,10 @@ def changed_problem(
 ) -> Problem:
     """Copy of a problem with changed numbers; see `streamplace.what_if`."""
     seconds = problem.seconds
-    of_machines = {key: value for key, value in change.items() if _is_of(problem, key)}
-    change = {key: value for key, value in change.items() if key not in of_machines}
+    of_cluster = {key: value for key, value in change.items() if _is_of_cluster(problem, key)}
+    change = {key: value for key, value in change.items() if key not in of_cluster}
     if seconds is not None:
-        for key in (*change, *of_machines):
+        for key in (*change, *of_cluster):
             name, _, field = key.rpartition(".")
             if field == "mips" or (field == "ipt" and not _is_stream(problem.graph, name)):
                 remedy = "change the seconds" if field == "mips" else "scale the operator"
@@ -59,11 +59,11 @@ def changed_problem(
         for name, factor in scale.items():
             seconds[_row(problem.graph, name)] *= _factor(name, factor)
     graph = changed_graph(problem.graph, scale, change)
-    cluster = changed_cluster(problem.cluster, of_machines)
+    cluster = changed_cluster(problem.cluster, of_cluster)
     return replace(problem, graph=graph, cluster=cluster, seconds=seconds)
 
 
-def _is_of(problem: Problem, key: str) -> bool:
+def _is_of_cluster(problem: Problem, key: str) -> bool:
     """Whether a key names a device, or a link ``a->b``; operators and streams come first."""
     name, devices = key.rpartition(".")[0], problem.cluster.devices
     operators = problem.graph.operators
@@ -83,7 +83,7 @@ def _ends_of(name: str, rows: NamedColumns[Any]) -> tuple[int, int] | None:
 
 
 def changed_cluster(cluster: Cluster, change: Mapping[str, Quantity]) -> Cluster:
-    """Copy of a cluster with changed numbers of its devices and links, which exist."""
+    """Copy of a cluster with changed numbers of its devices and links."""
     if not change:
         return cluster
     devices = list[Device](cluster.devices)
@@ -93,7 +93,7 @@ def changed_cluster(cluster: Cluster, change: Mapping[str, Quantity]) -> Cluster
         name, _, field = key.rpartition(".")
         if name in cluster.devices:
             d = cluster.devices.index(name)
-            devices[d] = _with(devices[d], key, field, value)
+            devices[d] = _with_field(devices[d], key, field, value)
             continue
         if field not in links:
             raise ClusterError(f"{key}: a link has a bandwidth and a latency; set one of these")
@@ -128,10 +128,10 @@ def changed_graph(
             )
         if _is_stream(graph, name):
             e = _stream_row(graph, name)
-            streams[e] = _with(streams[e], key, field, value)
+            streams[e] = _with_field(streams[e], key, field, value)
         else:
             v = _row(graph, name)
-            operators[v] = _with(operators[v], key, field, value)
+            operators[v] = _with_field(operators[v], key, field, value)
     columns = Operators.of(operators)
     return replace(graph, operators=columns, streams=Streams.of(columns, streams))
 
@@ -150,13 +150,13 @@ def _row(graph: StreamGraph, name: str) -> int:
 
 
 def _stream_row(graph: StreamGraph, name: str) -> int:
-    """Row of the stream ``a->b``, of which there must be one."""
+    """Row of the only stream ``a->b``."""
     source, _, target = name.partition("->")
     ends = _row(graph, source), _row(graph, target)
-    found = np.flatnonzero((graph.streams.source == ends[0]) & (graph.streams.target == ends[1]))
-    if len(found) == 1:
-        return int(found[0])
-    if len(found):
+    rows = np.flatnonzero((graph.streams.source == ends[0]) & (graph.streams.target == ends[1]))
+    if len(rows) == 1:
+        return int(rows[0])
+    if len(rows):
         raise GraphError(
             f"{quoted(graph.name)} has several streams {name}; change them in its file"
         )
@@ -169,13 +169,13 @@ def _factor(name: str, factor: float) -> float:
     return float(factor)
 
 
-def _with(row: Row, key: str, field: str, value: Quantity) -> Row:
+def _with_field(row: Row, key: str, field: str, value: Quantity) -> Row:
     fields = _parsers(type(row))
     if field not in fields:
         hint = suggestion(field, fields) or f"; choose one of {', '.join(fields)}"
         raise GraphError(f"{key}: {quoted(field)} cannot be set{hint}")
     try:
-        read = fields[field](value)
+        number = fields[field](value)
     except UnitError as error:
         raise UnitError(f"{key}: {error}") from None
-    return replace(row, **{field: read})
+    return replace(row, **{field: number})

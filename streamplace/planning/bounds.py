@@ -3,20 +3,20 @@
 The bounds leave out messages between subtasks, which depend on the parallelism. Without this cost
 they are lower, so they remain valid.
 
-What fits on one machine is relaxed to linear inequalities. Their variables are the share f(v) of
-each operator's tuples on the machine, and for each stream the part w(e) of it that stays local;
-streams whose parts are not those of their ends are left out. For shuffles w = f(u) · f(v), which
+The contents of one machine are relaxed to linear inequalities. Their variables are the share f(v)
+of each operator's tuples on the machine, and the part w(e) of each stream that stays local; uneven
+streams (`Demand.uneven`) are left out. For shuffles w = f(u) · f(v), which
 McCormick's inequalities bound from above on the box of the shares; for forward streams
-w = min(f(u), f(v)). Rules only tighten this: of operators that share no machine, Σ f / (most share)
-≤ 1; colocated ones hold parts of subtasks in one proportion y, so that f is between multiples of y.
-OR-tools' GLOP solves linear programs over them. No proof relies on the solver:
-its dual values only serve as multipliers of `Polytope.most`.
+w = min(f(u), f(v)). Rules tighten this: for operators that must not share a machine,
+Σ f / (largest share) ≤ 1; colocated operators hold parts of subtasks in one proportion y, so that f
+is between multiples of y. OR-tools' GLOP solves linear programs over these inequalities. No proof
+relies on the solver: its dual values only serve as multipliers of `Polytope.upper_bound`.
 
 The strongest bound is a configuration linear program by column generation, which decides whether
 machines can hold a job. A column is the contents of one machine of a type. The master program fills
 the machines of each type with fractions of columns so that every operator is held once. Gaps and
 surpluses are penalised, so that it is always feasible. Pricing looks for a column that improves the
-master; where there is none, its bound is a cut (Gilmore and Gomory 1961; the bound is that of
+master; if there is none, its bound is a cut (Gilmore and Gomory 1961; the bound is that of
 Farley 1990, for numbers of machines).
 
 Pricing is a branch and bound on the linear relaxation. A node is a box of shares. It is split where
@@ -67,17 +67,17 @@ MAX_PRICINGS = 60
 NODES = 64
 """Branch-and-bound nodes that pricing explores for each type of machine at first."""
 MAX_NODES = 8_000
-"""Nodes explored in total after which the limit of each type is not raised further."""
+"""Nodes in total after which pricing does not restart with more of them."""
 NO_GAP, NO_GAIN = 1e-7, 1e-6
-"""Shares of operators, by separation and by the master program, that are 0 but for rounding."""
+"""Shares of operators that count as 0, in separation and in the master program."""
 MIN_HIGH = 1e-6
-"""Largest share of an operator on a machine below which it may meet any other in the relaxation."""
+"""Largest share below which the relaxation lets an operator meet any other on a machine."""
 WHOLE = 1e-6
 """Tolerance within which a number of key groups is whole."""
 DIGITS = 40
-"""Binary digits to which multipliers are rounded, so that fractions stay short."""
+"""Binary digits of multipliers, few enough for short fractions."""
 MAX_OVERESTIMATE = 1e-3
-"""Share of all tuples by which the relaxation may overestimate local streams."""
+"""Share of all tuples up to which the relaxation may overestimate local streams."""
 MIN_WIDTH = 1e-3
 """Width below which boxes are not split."""
 PENALTY = 1000.0
@@ -85,7 +85,7 @@ PENALTY = 1000.0
 
 
 class Box(NamedTuple):
-    """Least and most share of each operator on one machine."""
+    """Least and largest share of each operator on one machine."""
 
     low: Floats  # [N]
     high: Floats  # [N]
@@ -107,12 +107,12 @@ class Polytope:
     low: Floats
     high: Floats
 
-    def most(self, worth: Floats, multipliers: Floats) -> Fraction:
+    def upper_bound(self, worth: Floats, multipliers: Floats) -> Fraction:
         """Return an upper bound of Σ worth · share, by weak duality, in exact fractions.
 
         For any multipliers y ≥ 0 of the rows A f ≤ b, the worth of contents is at most
-        y · b + Σ over variables of max(low · r, high · r), where r = worth − y · A. Limits such as
-        a third are not floats, so they are taken slightly wider.
+        y · b + Σ over variables of max(low · r, high · r), where r = worth − y · A. Limits are
+        slightly widened, because those such as a third are not floats.
         """
         y = [_rounded(value) for value in multipliers]
         reduced_worth = [Fraction(0)] * len(self.low)
@@ -183,10 +183,7 @@ class Relaxation:
         )
 
     def loosest(self, box: Box, shares: Floats) -> int:
-        """Return the operator to branch on so that local streams are bounded better.
-
-        -1 if the relaxation overestimates them by little.
-        """
+        """Return the operator to divide for a tighter bound of local streams; -1 if it is tight."""
         demand = self.demand
         u, v = demand.source, demand.target
         a, b = shares[u], shares[v]
@@ -195,10 +192,10 @@ class Relaxation:
             box.high[u] * b + box.low[v] * (a - box.high[u]),
         )
         shuffled = (demand.joined == ALL_TO_ALL) & ~demand.uneven
-        off = np.where(shuffled, demand.tuples * (local - a * b), 0.0)
-        if not self._network or off.sum() <= MAX_OVERESTIMATE * demand.tuples.sum():
+        excess = np.where(shuffled, demand.tuples * (local - a * b), 0.0)
+        if not self._network or excess.sum() <= MAX_OVERESTIMATE * demand.tuples.sum():
             return -1
-        e = int(np.argmax(off))
+        e = int(np.argmax(excess))
         width, chosen = max((box.high[x] - box.low[x], x) for x in (int(u[e]), int(v[e])))
         groups = int(self.whole_groups[chosen])
         return chosen if width > (1.5 / groups if groups else MIN_WIDTH) else -1
@@ -242,11 +239,11 @@ class Relaxation:
         return [Inequality(slots, 1.0), *rows]
 
     def _apart_rows(self, high: Floats) -> list[Inequality]:
-        """Σ f(v) / high(v) ≤ 1 over operators of which a machine holds one."""
+        """Σ f(v) / high(v) ≤ 1 over operators of which a machine holds at most one."""
         rows = []
         for group in self.demand.apart:
-            here = {v: 1 / float(high[v]) for v in group if high[v] > MIN_HIGH}
-            rows += [Inequality(here, float(MARGIN))] if len(here) > 1 else []
+            weights = {v: 1 / float(high[v]) for v in group if high[v] > MIN_HIGH}
+            rows += [Inequality(weights, float(MARGIN))] if len(weights) > 1 else []
         return rows
 
     def _unit_rows(self, first: int) -> list[Inequality]:
@@ -259,17 +256,17 @@ class Relaxation:
         return rows
 
     def _part_limits(self, low: Floats, high: Floats) -> list[tuple[float, float]]:
-        """Least and most part of each unit within a box."""
+        """Least and largest part of each unit within a box."""
         limits, ranges = [], iter(self._part_range.tolist())
         for unit in self.demand.units:
-            most = 1.0
+            largest = 1.0
             for v, (least, _) in zip(unit, islice(ranges, len(unit)), strict=True):
-                most = min(most, float(high[v]) / least * float(MARGIN))
-            limits.append((0.0, most))
+                largest = min(largest, float(high[v]) / least * float(MARGIN))
+            limits.append((0.0, largest))
         return limits
 
     def meeting(self, box: Box, shares: Floats) -> list[Box] | None:
-        """Return boxes that keep operators apart which share the machine; None if none do."""
+        """Return boxes that separate operators that must not meet but do; None if none do."""
         for group in self.demand.apart:
             present = [v for v in group if shares[v] > WHOLE]
             if len(present) > 1:
@@ -346,7 +343,7 @@ def _sharing(demand: Demand, catalogue: Catalogue) -> list[list[int]]:
 
 
 def total_worth(worth: Floats) -> Fraction:
-    """Total worth of all operators, rounded as `Polytope.most` rounds it."""
+    """Total worth of all operators, rounded as in `Polytope.upper_bound`."""
     return sum((_rounded(float(value)) for value in worth), Fraction(0))
 
 
@@ -476,7 +473,7 @@ def _covering_rows(solver: Any, amounts: Sequence[float], penalty: float) -> lis
 
 
 def _block(solver: Any, polytope: Polytope, count: Any) -> tuple[list[Any], list[Any]]:
-    """Variables and rows of a number of machines, which may be a variable itself."""
+    """Variables and rows of ``count`` machines, a number or a variable."""
     fixed = isinstance(count, float)
     highest = solver.infinity()
     variables = [
@@ -514,18 +511,18 @@ def proven_bound(
     demand: Demand,
     catalogue: Catalogue,
     stop: Callable[[], bool] = lambda: False,
-    most_nodes: int = NODES,
+    max_nodes: int = NODES,
     after_loss: Demand | None = None,
 ) -> CostBound | None:
-    """Return a bound of the cost of every plan; None where no machines are enough.
+    """Return a bound of the cost of every plan; None if no machines are enough.
 
-    ``stop`` tells whether to end with the bound so far. Pricing explores `NODES` for each type of
-    machine at first; it may begin again with four times as many while these were fewer than
-    ``most_nodes``. All machines but any one carry the demand ``after_loss``, if there is one.
+    ``stop`` tells whether to end with the bound so far. Pricing explores `NODES` nodes for each
+    type of machine at first, and restarts with four times as many up to about ``max_nodes``. With
+    ``after_loss``, the machines must carry that demand without any one of them.
     """
-    proofs = [_Proof(demand, catalogue, most_nodes, stop, _whole_fleet)]
+    proofs = [_Proof(demand, catalogue, max_nodes, stop, _whole_fleet)]
     if after_loss is not None:
-        proofs.insert(0, _Proof(after_loss, catalogue, most_nodes, stop, _any_lost))
+        proofs.insert(0, _Proof(after_loss, catalogue, max_nodes, stop, _any_lost))
     cuts: list[ExactCut] = []
     by_strength: dict[str, Fraction] = {}
     counts = all_machines = tuple(offer.at_most for offer in catalogue.offers)
@@ -533,7 +530,7 @@ def proven_bound(
         for proof in proofs:
             cuts += getattr(proof, strength)(cuts)
         if not all(cut.whole().holds(all_machines) for cut in cuts):
-            return None  # all machines together are too few; none has a worth below 0
+            return None  # all machines together are too few, since none has a worth below 0
         counts = cheapest_counts(cuts, catalogue) or all_machines
         goal = Prices.of(catalogue).cost(counts)
         by_strength[strength] = least_cost(cuts, catalogue, goal, stop)
@@ -543,7 +540,7 @@ def proven_bound(
 
 
 CutOf = Callable[[tuple[int, ...]], ExactCut | None]
-"""Return a cut that excludes numbers of machines, or None."""
+"""Function that returns a cut that excludes numbers of machines, or None."""
 
 
 def _whole_fleet(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
@@ -552,7 +549,7 @@ def _whole_fleet(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
 
 
 def _any_lost(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
-    """Cut that excludes these machines, because it excludes them without one of them."""
+    """Cut that excludes these machines, because they are too few without one of them."""
     for t, number in enumerate(counts):
         if number:
             cut = cut_of((*counts[:t], number - 1, *counts[t + 1 :]))
@@ -568,13 +565,13 @@ class _Proof:
         self,
         demand: Demand,
         catalogue: Catalogue,
-        most_nodes: int,
+        max_nodes: int,
         stop: Callable[[], bool],
         of_fleet: Callable[[CutOf, tuple[int, ...]], ExactCut | None],
     ) -> None:
         self._demand, self._catalogue, self._stop = demand, catalogue, stop
         self._relaxation = Relaxation(demand, catalogue)
-        self._columns = Columns(self._relaxation, most_nodes)
+        self._columns = Columns(self._relaxation, max_nodes)
         self._of_fleet, self._after_loss = of_fleet, of_fleet is _any_lost
 
     def resources(self, _: Sequence[ExactCut]) -> list[ExactCut]:
@@ -630,8 +627,7 @@ class Priced:
     bound: Fraction  # upper bound, an exact fraction
     # Shares of the operators at the node of the highest bound; 0 if nothing has positive worth.
     contents: Floats
-    # Whether the relaxation is exact for these contents, so that a machine holds them up to
-    # rounding.
+    # Whether the relaxation is exact for the contents: up to rounding, a machine holds them.
     exact: bool
     nodes: int  # number of explored nodes
 
@@ -653,9 +649,9 @@ def price(
     nodes: int = 1,
     stop: Callable[[], bool] = lambda: False,
 ) -> Priced:
-    """Bound the worth of the contents of a machine of a type, with so many nodes at most.
+    """Bound the worth of the contents of a machine of a type, with at most ``nodes`` nodes.
 
-    With a single one, the bound is that of the linear relaxation.
+    A single node gives the bound of the linear relaxation.
     """
     heap: list[_Node] = []
     _push(heap, relaxation, kind, worth, relaxation.boxes[kind])
@@ -679,9 +675,9 @@ def _push(heap: list[_Node], relaxation: Relaxation, kind: int, worth: Floats, b
 def _split(relaxation: Relaxation, node: _Node) -> list[Box]:
     """Return two boxes that exclude the node's optimum; none if a machine can hold it.
 
-    Operators that must not meet come first. Then it
-    branches on the operator whose share is furthest from a whole number of key groups; if all are
-    whole, on the stream that the relaxation overestimates most.
+    They separate operators that must not meet. If none do, they divide the operator whose share is
+    furthest from a whole number of key groups or, if all are whole, an end of the stream that the
+    relaxation overestimates most.
     """
     groups, shares = relaxation.whole_groups, node.optimum.shares
     apart = relaxation.meeting(node.box, shares)
@@ -711,28 +707,28 @@ def _halves(box: Box, v: int, below: float, above: float) -> list[Box]:
 
 def _bound(leaves: list[_Node], worth: Floats) -> Fraction:
     """Return the largest bound of the leaves, at least 0 for an empty machine."""
-    bounds = [leaf.polytope.most(worth, leaf.optimum.multipliers) for leaf in leaves]
+    bounds = [leaf.polytope.upper_bound(worth, leaf.optimum.multipliers) for leaf in leaves]
     return max([Fraction(0), *bounds])
 
 
 class Columns:
-    """Columns found so far; pricing begins again while it explored less than ``most_nodes``."""
+    """Columns found so far; pricing restarts with more nodes up to about ``max_nodes``."""
 
-    def __init__(self, relaxation: Relaxation, most_nodes: int) -> None:
-        self._relaxation, self._most_nodes = relaxation, most_nodes
+    def __init__(self, relaxation: Relaxation, max_nodes: int) -> None:
+        self._relaxation, self._max_nodes = relaxation, max_nodes
         self._columns: list[tuple[int, Priced]] = []  # with the type of machine
         self._nodes = 0
 
     def cut(self, counts: Sequence[int], stop: Callable[[], bool]) -> ExactCut | None:
-        """Return a cut that excludes these numbers of machines; None where there is none.
+        """Return a cut that excludes these numbers of machines; None if there is none.
 
-        If the master is only feasible with columns that no real machine holds, those are dropped
-        and pricing restarts with more nodes.
+        If the master is only feasible with columns that no real machine holds, pricing drops these
+        columns and restarts with more nodes.
         """
         nodes = NODES
         while not stop():
             cut = self._cut(counts, nodes, stop)
-            if cut is not None or nodes >= self._most_nodes or self._nodes > MAX_NODES:
+            if cut is not None or nodes >= self._max_nodes or self._nodes > MAX_NODES:
                 return cut
             columns = [(t, priced) for t, priced in self._columns if priced.exact]
             if len(columns) == len(self._columns):
@@ -759,12 +755,12 @@ class Columns:
             cut = Cut(tuple(p.bound for p in priced), total_worth(worth), "contents")
             if not cut.holds(tuple(counts)):
                 return cut
-            helpful = [
+            improving = [
                 (t, p)
                 for t, p in enumerate(priced)
                 if counts[t] and float(p.contents @ worth) > rent[t] + NO_GAIN
             ]
-            if not helpful:
+            if not improving:
                 return None
-            self._columns += helpful
+            self._columns += improving
         return None

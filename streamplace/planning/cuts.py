@@ -1,4 +1,4 @@
-"""Cuts: inequalities that the numbers of machines of every plan satisfy, and what they prove.
+"""Cuts: inequalities that the numbers of machines of every plan satisfy, and bounds from them.
 
 Let π(v) be a price for each operator, and z(t) the largest worth Σ π(v) · share(v) of the shares
 that fit on one machine of type t. The machines of a plan hold every operator once, so
@@ -24,7 +24,7 @@ from streamplace.planning.packing import CPU, MEMORY, RESOURCES, SLOTS, allowed,
 from streamplace.planning.parallelism import parallelism_on_fastest
 
 MARGIN = 1 + Fraction(2, 10**9)
-"""Factor by which cuts enlarge capacities: more than plans may exceed them by."""
+"""Factor by which cuts enlarge capacities; plans may exceed capacities by less."""
 MAX_PIECES = 4
 """Largest k of the dual feasible functions that are tried."""
 SCALE = 2**28
@@ -34,7 +34,7 @@ MAX_STEPS = 20_000
 MAX_WORK = 10.0
 """Limit of the solver, in its deterministic seconds."""
 MANY_TYPES, LITTLE_WORK = 32, 0.2
-"""Types of machines above which the solver may use less: it would seldom end, many times over."""
+"""Types of machines above which the solver, which seldom ends then, may use less work."""
 MAX_COST = 2**52
 """Largest cost that the solver receives; it refuses integers that add up to 2⁶³."""
 A = TypeVar("A", Fraction, int)
@@ -49,9 +49,9 @@ class Cut(Generic[A]):
 
     worth: tuple[A, ...]  # largest worth of one machine of each type, z
     demand: A  # worth of all operators together
-    # What made the cut: "cpu", "memory" or "slots", "cpu items" or "memory items", "network" or
-    # "contents"; "machines" if no resource is needed, so that there is a machine all the same;
-    # "rules" for machines that a rule needs.
+    # Origin of the cut: "cpu", "memory" or "slots", "cpu items" or "memory items", "network" or
+    # "contents"; "machines" for the one machine of a plan that needs no resource; "rules" for
+    # machines that a rule needs.
     origin: str
     # Whether the machines satisfy it without any one of them: Σ z(t) · x(t) less the largest z(t)
     # of the types in use.
@@ -121,7 +121,7 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
 def rule_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
     """Cuts for operators that may not run on every machine, or not together.
 
-    Of operators of which no two share a machine, each needs one of its own.
+    Operators of which no two share a machine need one machine each.
     """
     may_run = allowed(demand, catalogue)
     placed = {(v,) for v, tags in enumerate(demand.requires) if any(map(is_place, tags))}
@@ -142,8 +142,8 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
     worth at most 1.
     """
     capacity = capacities(catalogue)
-    # A piece of tuples may come with less than its part of a constant load, as these have equal
-    # parts; memory is divided by the key groups themselves.
+    # A piece of the tuples may have less than its share of a constant load, which is divided
+    # evenly; memory is divided by key groups.
     for resource, need, pieces_of in (
         (CPU, demand.least_instructions, demand.pieces),
         (MEMORY, demand.memory, demand.memory_pieces),
@@ -188,7 +188,7 @@ def cheapest_counts(
     below: int | None = None,
     tried: Iterable[Sequence[int]] = (),
 ) -> tuple[int, ...] | None:
-    """Return the cheapest numbers of machines of each type; None where the solver finds none.
+    """Return the cheapest numbers of machines of each type; None if the solver finds none.
 
     ``above`` is the least cost and ``below`` an exclusive upper limit, in the unit of `Prices`;
     numbers that were ``tried`` are excluded.
@@ -206,7 +206,7 @@ def cheapest_counts(
 
 
 def count_limits(catalogue: Catalogue) -> list[tuple[int, int]]:
-    """Fewest and most machines of each type to try: all of those that cost nothing."""
+    """Fewest and most machines of each type to try; types that cost nothing are used in full."""
     return [(o.at_least if o.price else o.at_most, o.at_most) for o in catalogue.offers]
 
 
@@ -222,12 +222,11 @@ def solve_counts(
 ) -> tuple[tuple[int, ...] | None, float]:
     """Cheapest numbers of machines that satisfy cuts in integers, and a bound of their cost.
 
-    The numbers are None where CP-SAT finds none. Prices of too many digits are rounded down for it,
-    so that its bound remains one; the numbers that it finds may then cost slightly more than
-    others.
+    The numbers are None if CP-SAT finds none. Prices of too many digits are rounded down, so that
+    the bound remains valid; the numbers may then cost slightly more than others.
 
-    ``limits`` are the fewest and most machines of each type, and ``work`` is that of the solver in
-    its deterministic seconds; for the others see `cheapest_counts`.
+    ``limits`` are the fewest and most machines of each type, and ``work`` limits the solver, in its
+    deterministic seconds; for the others see `cheapest_counts`.
     """
     from ortools.sat.python import cp_model
 
@@ -286,7 +285,7 @@ LeastCost = Callable[[int, int], int | None]
 
 
 def _least_cost_of(cut: Cut[int], prices: Prices, catalogue: Catalogue) -> LeastCost:
-    """Least costs by a single cut, of the types with the lowest price per worth first."""
+    """Least costs by a single cut, filled with types of the lowest price per worth first."""
     columns = zip(prices.numbers, cut.worth, catalogue.offers, strict=True)
     offers = [(t, n, z, offer.at_most) for t, (n, z, offer) in enumerate(columns) if z]
     offers.sort(key=lambda row: (Fraction(row[1], row[2]), *row[2:]))
@@ -321,8 +320,8 @@ def _is_refuted(
         costs = (least(t, need) for least, need in zip(singles, needs, strict=True))
         return money < 0 or any(cost is None or cost > money for cost in costs)
 
-    def rests(t: int, money: int, needs: list[int], lost: list[int]) -> Iterator[Node]:
-        """The next type, and money and needs after each number of this one, the largest first."""
+    def children(t: int, money: int, needs: list[int], lost: list[int]) -> Iterator[Node]:
+        """Node of the next type after each number of this type, the largest number first."""
         number = prices.numbers[t]
         low, high = limits[t]
         for n in range(min(high, money // number) if number else high, low - 1, -1):
@@ -333,23 +332,27 @@ def _is_refuted(
             remainder = [
                 need - n * cut.worth[t] + m for cut, need, m in zip(cuts, needs, more, strict=True)
             ]
-            after = [z + m for z, m in zip(lost, more, strict=True)]
-            yield t + 1, money - n * number, remainder, after
+            yield (
+                t + 1,
+                money - n * number,
+                remainder,
+                [z + m for z, m in zip(lost, more, strict=True)],
+            )
 
-    # A loop, since there may be more types than Python allows calls within calls.
+    # A loop, since there may be more types than Python allows nested calls.
     waiting: list[Iterator[Node]]
     steps, waiting = 0, [iter([(0, goal - 1, [cut.demand for cut in cuts], [0] * len(cuts))])]
     while waiting:
-        remainder = next(waiting[-1], None)
-        if remainder is None:
+        node = next(waiting[-1], None)
+        if node is None:
             waiting.pop()
             continue
         steps += 1
         if steps > MAX_STEPS:
             return False
-        if is_too_dear(*remainder[:3]):
+        if is_too_dear(*node[:3]):
             continue
-        if remainder[0] == len(prices.numbers) or stop():
+        if node[0] == len(prices.numbers) or stop():
             return False
-        waiting.append(rests(*remainder))
+        waiting.append(children(*node))
     return True

@@ -1,8 +1,8 @@
 """Demand: the resources that a graph at full rate needs of the machines that run it.
 
-Subtasks take shares of it: the largest and smallest part of an operator's tuples that n of its p
-subtasks receive. Flink does not let a user choose which of an operator's subtasks run on a machine,
-so a machine with n of them is charged for the n that have the most key groups.
+A share is the largest or smallest part of an operator's tuples that n of its p subtasks receive.
+Flink does not let a user choose which of an operator's subtasks run on a machine, so a machine with
+n of them is charged for the n subtasks with the most key groups.
 
 If operators share slots, as in Flink, a slot holds at most one subtask of each operator of a slot
 sharing group, so a group needs as many slots as its largest operator has subtasks. Without sharing,
@@ -38,7 +38,7 @@ class Demand:
 
     graph: StreamGraph
     flowing: Floats  # [N] instructions per second that grow with the rate
-    instructions: Floats  # [N] instructions per second, the constant ones included
+    instructions: Floats  # [N] instructions per second, constant loads included
     # [N] instructions per second that operators use at any rate. A machine is charged for them in
     # proportion to the tuples of its subtasks, which is no less than their equal parts.
     constant: Floats
@@ -51,7 +51,7 @@ class Demand:
     requires: tuple[frozenset[str], ...]  # tags that a machine must have
     # Numbers of key groups by which the tuples of an operator may be distributed to its subtasks; 0
     # stands for equal parts. If there are several, each resource is charged for the worst.
-    dealing: tuple[frozenset[int], ...]
+    group_counts: tuple[frozenset[int], ...]
     parallelism_limit: Ints  # [N] largest parallelism; 0 where any is possible
     keeps: Bools  # [N] whether the largest parallelism of an operator is its only one
     tied: Ints  # [N] group numbers; operators of a group must have equal parallelism
@@ -63,8 +63,8 @@ class Demand:
     tuples: Floats
     bits: Floats
     joined: Ints  # [M] `ALL_TO_ALL`, `ONE_TO_ONE` or `EITHER`
-    # [M] whether the tuples of a stream may be distributed to the target's subtasks in other parts
-    # than those of its other inputs, or leave the source in other parts than they came.
+    # [M] whether the target's subtasks may receive other parts of a stream than of its other
+    # inputs, or the source's subtasks may send other parts than they receive.
     uneven: Bools
     unit: Ints  # [N] group numbers; operators of a group are colocated
     apart: tuple[tuple[int, ...], ...]  # groups of operators of which no two share a machine
@@ -88,7 +88,7 @@ class Demand:
     def after_loss(self, share: float) -> "Demand":
         """Demand of a share of the rate, without pins and messages.
 
-        As in the steady state, all flows scale with the rate, those out of windows as well.
+        As in the steady state, all flows scale with the rate, including the output of windows.
         """
         return replace(
             self,
@@ -120,7 +120,7 @@ class Demand:
         return () if alone else tuple(tuple(group) for group in groups if len(group) > 1)
 
     def parts(self, parallelism: Ints) -> Ints:
-        """Subtasks of each operator that are placed together, beside those of its unit, [N]."""
+        """Subtasks of each operator that share a machine, with parts of its unit, [N]."""
         part = np.ones_like(parallelism)
         for unit in self.units:
             rows = list(unit)
@@ -128,14 +128,14 @@ class Demand:
         return part
 
     def together(self, group: Ints) -> Ints:
-        """Groups of operators, merged where operators of two of them are colocated, [N]."""
+        """Groups of operators; groups with colocated operators are merged, [N]."""
         pairs = [(unit[0], v) for unit in self.units for v in unit[1:]]
         for u, v in pairs:
             group = np.where(group == group[v], group[u], group)
         return np.unique(group, return_inverse=True)[1].astype(np.int32) if pairs else group
 
     def rivals(self) -> tuple[Ints, Ints]:
-        """Where the rivals of each operator begin, [N + 1], and all rivals; both may be empty."""
+        """First rival of each operator, [N + 1], and all rivals; both empty without rules."""
         if not self.apart:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         pairs = np.array([pair for group in self.apart for pair in combinations(group, 2)])
@@ -147,7 +147,7 @@ class Demand:
         """Least and largest ratio of operator v's share of tuples to its share of subtasks."""
         low = high = 1.0
         limit, keeps = int(self.parallelism_limit[v]), bool(self.keeps[v])
-        for groups in self.dealing[v]:
+        for groups in self.group_counts[v]:
             p = np.arange(1, min(groups, limit or groups) + 1)
             p = np.array([limit]) if keeps and limit <= groups else p
             if groups:
@@ -167,7 +167,7 @@ class Demand:
 
     def pieces(self, v: int) -> int:
         """Equal pieces of operator v's tuples that no subtask splits; 0 if there are none."""
-        return self._pieces(v, min(self.dealing[v])) if len(self.dealing[v]) == 1 else 0
+        return self._pieces(v, min(self.group_counts[v])) if len(self.group_counts[v]) == 1 else 0
 
     def memory_pieces(self, v: int) -> int:
         """Equal pieces of operator v's memory that no subtask splits; 0 if there are none."""
@@ -179,9 +179,9 @@ class Demand:
 
     @property
     def least_instructions(self) -> Floats:
-        """Instructions per second of each operator that its shares of tuples take at least, [N].
+        """Least instructions per second of each operator, by its shares of tuples, [N].
 
-        Constant loads have equal parts, which may be less than those of the tuples.
+        Constant loads are divided evenly, which may give less than a share of the tuples.
         """
         least = self.instructions.copy()
         for v in np.flatnonzero(self.constant).tolist():
@@ -190,17 +190,17 @@ class Demand:
 
     @property
     def least_memory(self) -> Floats:
-        """Bytes of each operator that its shares of tuples take at least, [N]."""
+        """Least bytes of each operator, by its shares of tuples, [N]."""
         least = self.memory.copy()
         for v in np.flatnonzero(self.memory).tolist():
-            if self.dealing[v] != {int(self.key_groups[v])}:
+            if self.group_counts[v] != {int(self.key_groups[v])}:
                 least[v] *= self._least_part(v, int(self.key_groups[v]))
         return least
 
     def _least_part(self, v: int, groups: int) -> float:
-        """Least ratio of a part by key groups to the part of the tuples of the same subtasks."""
+        """Least ratio of a share by key groups to the share of tuples of the same subtasks."""
         return _least_part(
-            self.dealing[v], groups, int(self.parallelism_limit[v]), bool(self.keeps[v])
+            self.group_counts[v], groups, int(self.parallelism_limit[v]), bool(self.keeps[v])
         )
 
 
@@ -209,8 +209,8 @@ def demand_of(
 ) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
 
-    Operators that are ``fixed``, by name or all, keep the parallelism of the graph, as those do
-    that an attribute names. Operators that forward streams connect to them have the same.
+    Operators named in ``fixed`` (all for True) or by an attribute keep the parallelism of the
+    graph, and so do operators that forward streams connect to them.
 
     Examples
     --------
@@ -224,9 +224,9 @@ def demand_of(
     rules = rules or without_rules(graph)
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
-    named = _named(graph, fixed)
+    named = _fixed_operators(graph, fixed)
     joined = _joined(graph, named)[flow.stream_index]
-    dealing, uneven = _dealing(graph, joined)
+    group_counts, uneven = _group_counts(graph, joined)
     forward = joined == ONE_TO_ONE
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
     keeps = np.isin(tied, tied[named])
@@ -242,7 +242,7 @@ def demand_of(
         at_max_rate=flow.input_rate / operators.largest_rates(),
         memory=np.array(operators.memory),
         requires=rules.requires,
-        dealing=dealing,
+        group_counts=group_counts,
         parallelism_limit=_limits(graph, tied, named),
         keeps=keeps,
         tied=tied,
@@ -260,7 +260,7 @@ def demand_of(
 
 
 def unchained(graph: StreamGraph) -> StreamGraph:
-    """Return the graph whose streams let a plan separate their ends, and choose parallelisms.
+    """Return the graph with streams whose ends a plan may separate and scale.
 
     Chained streams become forward ones, and rescaled ones are rebalanced.
     """
@@ -271,7 +271,7 @@ def unchained(graph: StreamGraph) -> StreamGraph:
     return replace(graph, streams=replace(streams, partitioning=tuple(kinds)))
 
 
-def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
+def _fixed_operators(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
     """Whether each operator is named in ``fixed`` or by an attribute, or all are, [N]."""
     names = graph.operators.name
     kept = {*graph.kept_parallelism}
@@ -289,7 +289,7 @@ def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
 def _limits(graph: StreamGraph, tied: Ints, named: Bools) -> Ints:
     """Largest parallelism of each operator, the only one in groups with a named operator, [N]."""
     name, parallelism = graph.operators.name, graph.operators.parallelism
-    largest, kept_rows = _most(graph, tied), np.flatnonzero(named)
+    largest, kept_rows = _parallelism_limits(graph, tied), np.flatnonzero(named)
     firsts = kept_rows[np.unique(tied[kept_rows], return_index=True)[1]]
     for first in firsts.tolist():
         group, kept = tied == tied[first], int(parallelism[first])
@@ -336,12 +336,11 @@ def connected(n: int, source: Ints, target: Ints) -> Ints:
     group = np.arange(n, dtype=np.int32)
     for u, v in zip(source.tolist(), target.tolist(), strict=True):
         group[group == group[v]] = group[u]
-    first = np.unique(group, return_inverse=True)[1]
-    return np.asarray(first.astype(np.int32))
+    return np.unique(group, return_inverse=True)[1].astype(np.int32)
 
 
-def _most(graph: StreamGraph, tied: Ints) -> Ints:
-    """Largest parallelism of each operator: the smallest within its tied group."""
+def _parallelism_limits(graph: StreamGraph, tied: Ints) -> Ints:
+    """Largest parallelism of each operator: the smallest limit of its tied group; 0 without one."""
     groups = graph.operators.max_parallelism
     limit = np.full(tied.max() + 1, np.iinfo(np.int32).max, np.int64)
     np.minimum.at(limit, tied[groups > 0], groups[groups > 0])
@@ -349,44 +348,46 @@ def _most(graph: StreamGraph, tied: Ints) -> Ints:
     return np.where(lowest == np.iinfo(np.int32).max, 0, lowest).astype(np.int32)
 
 
-def _dealing(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ...], Bools]:
+def _group_counts(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ...], Bools]:
     """Numbers of key groups by which the tuples of operators may be distributed; uneven streams."""
     operators, flow = graph.operators, graph.flow
     groups, kinds = operators.max_parallelism.tolist(), graph.streams.partitioning
     inputs = np.bincount(flow.target, minlength=len(groups))
-    dealing: list[set[int]] = [
-        set() if fed else {own} for fed, own in zip(inputs.tolist(), groups, strict=True)
+    group_counts: list[set[int]] = [
+        set() if fed else {number} for fed, number in zip(inputs.tolist(), groups, strict=True)
     ]
     uneven = np.zeros(len(joined), np.bool_)
     for e, (u, v) in enumerate(zip(flow.source.tolist(), flow.target.tolist(), strict=True)):
-        uneven[e] = u in operators.window and dealing[u] != {groups[u]}
+        uneven[e] = u in operators.window and group_counts[u] != {groups[u]}
         if joined[e] != ALL_TO_ALL:
-            dealing[v] |= dealing[u] | ({groups[u]} if uneven[e] else set())
+            group_counts[v] |= group_counts[u] | ({groups[u]} if uneven[e] else set())
         if joined[e] == EITHER:
-            dealing[v].add(0)
+            group_counts[v].add(0)
         if joined[e] == ALL_TO_ALL:
-            dealing[v].add(0 if kinds[flow.stream_index[e]] == "rebalance" else groups[v])
-    mixed = np.array([n > 1 and len(parts) > 1 for n, parts in zip(inputs, dealing, strict=True)])
-    return tuple(map(frozenset, dealing)), uneven | mixed[flow.target]
+            group_counts[v].add(0 if kinds[flow.stream_index[e]] == "rebalance" else groups[v])
+    mixed = np.array(
+        [n > 1 and len(parts) > 1 for n, parts in zip(inputs, group_counts, strict=True)]
+    )
+    return tuple(map(frozenset, group_counts)), uneven | mixed[flow.target]
 
 
 @lru_cache(4096)
-def _least_part(dealing: frozenset[int], groups: int, most: int, keeps: bool) -> float:
-    """`Demand._least_part` of an operator whose tuples are distributed by these numbers."""
-    finest = max(groups, *dealing, 1)  # beyond it, all parts are equal
-    p = np.array([most]) if keeps else np.arange(1, min(finest, most or finest) + 1)
+def _least_part(group_counts: frozenset[int], groups: int, limit: int, keeps: bool) -> float:
+    """`Demand._least_part` of an operator with these numbers of key groups."""
+    finest = max(groups, *group_counts, 1)  # beyond it, all parts are equal
+    p = np.array([limit]) if keeps else np.arange(1, min(finest, limit or finest) + 1)
     busiest = np.zeros(len(p))
-    for dealt in dealing:
-        share = -(-dealt // p) / dealt if dealt else 1 / p
-        busiest = np.maximum(busiest, np.where((p <= dealt) | (dealt == 0), share, 0.0))
+    for number in group_counts:
+        share = -(-number // p) / number if number else 1 / p
+        busiest = np.maximum(busiest, np.where((p <= number) | (number == 0), share, 0.0))
     part = groups // p / groups if groups else 1 / p
     return float((part / busiest).min())
 
 
 def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats]:
-    """Largest and smallest share of the tuples of n subtasks of every operator, and of memory.
+    """Largest and smallest share of tuples, and largest share of memory, of n subtasks.
 
-    Each has the shape [N, P + 1], with P the largest parallelism.
+    Each has the shape [N, P + 1], a row for each operator, with P the largest parallelism.
 
     >>> from streamplace.model import Operator, StreamGraph
     >>> graph = StreamGraph.of("one", [Operator("a", ipt=1, rate=8, max_parallelism=8)])
@@ -397,20 +398,17 @@ def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats
     count = np.arange(parallelism.max() + 1)
     largest = np.zeros((len(parallelism), len(count)))
     least, memory = np.ones_like(largest), np.zeros_like(largest)
-    for v, dealing in enumerate(demand.dealing):
+    for v, counts in enumerate(demand.group_counts):
         p = int(parallelism[v])
         memory[v] = _extremes(int(demand.key_groups[v]), p, count)[0]
-        for groups in _possible(dealing, p):
+        for groups in _fitting_counts(counts, p):
             high, low = _extremes(groups, p, count)
             largest[v], least[v] = np.maximum(largest[v], high), np.minimum(least[v], low)
     return largest, least, memory
 
 
 def subtask_speeds(demand: Demand, catalogue: Catalogue) -> Floats:
-    """Instructions per second of a subtask of each operator on a machine of each type, [T, N].
-
-    It uses as many cores as the machine has, and it can.
-    """
+    """Instructions per second of a subtask of each operator on a machine of each type, [T, N]."""
     speed = np.array([offer.core_speed for offer in catalogue.offers])
     cores = np.array([offer.cores for offer in catalogue.offers], np.float64)
     return np.asarray(speed[:, None] * np.minimum(cores[:, None], demand.graph.operators.cores))
@@ -420,14 +418,14 @@ def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
     """Share of the tuples of operator v that its busiest subtask receives."""
     return max(
         -(-groups // parallelism) / groups if groups else 1 / parallelism
-        for groups in _possible(demand.dealing[v], parallelism)
+        for groups in _fitting_counts(demand.group_counts[v], parallelism)
     )
 
 
 def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     """Instructions per second of operator v's busiest subtask, as plans are charged for it.
 
-    A subtask at its largest rate takes all of its cores, which execute ``speed`` of them.
+    A subtask at its ``max_rate`` occupies its cores, which execute ``speed`` instructions/s.
     """
     waiting = speed * float(demand.at_max_rate[v])
     return busiest_share(demand, v, parallelism) * max(float(demand.instructions[v]), waiting)
@@ -436,8 +434,9 @@ def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> floa
 def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     """Least instructions per second that operator v's busiest subtask may need.
 
-    Constant loads are divided evenly, and so may tuples be where the number of key groups is not
-    unique. A subtask at its largest rate takes all of its cores, which execute ``speed`` of them.
+    Constant loads are divided evenly, and so may tuples be if the number of key groups is not
+    unique. A subtask at its ``max_rate`` occupies its cores, which execute ``speed``
+    instructions/s.
     """
     share, needed = least_share(demand, v, parallelism), float(demand.instructions[v])
     waiting = share * speed * float(demand.at_max_rate[v])
@@ -449,13 +448,13 @@ def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
 
 def least_share(demand: Demand, v: int, parallelism: int) -> float:
     """Least share of the tuples of operator v that its busiest subtask may receive."""
-    several = len(demand.dealing[v]) > 1
+    several = len(demand.group_counts[v]) > 1
     return 1 / parallelism if several else busiest_share(demand, v, parallelism)
 
 
-def _possible(dealing: frozenset[int], p: int) -> list[int]:
-    """Numbers of key groups that suit p subtasks; smaller ones come from forward streams only."""
-    return [groups for groups in dealing if not groups or groups >= p]
+def _fitting_counts(group_counts: frozenset[int], p: int) -> list[int]:
+    """Numbers of key groups for p subtasks; smaller numbers come from forward streams only."""
+    return [groups for groups in group_counts if not groups or groups >= p]
 
 
 def _extremes(groups: int, p: int, count: Ints) -> tuple[Floats, Floats]:

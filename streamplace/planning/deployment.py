@@ -1,7 +1,7 @@
 """Deployment: packed machines as a graph, a cluster and a placement of subtasks.
 
-A packing counts the subtasks on each machine; here each subtask gets its place, beside its partners
-in one-to-one streams where that is possible.
+A packing counts the subtasks on each machine; a deployment places each subtask, beside its partners
+in one-to-one streams if possible.
 
 The load of a machine depends on its contents only, but the load of a link between two machines
 depends on both. If links are too slow, machines of a cluster swap devices of their type, then
@@ -11,6 +11,7 @@ only lowers the cost, so the bound holds.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from streamsim.steady import Loads
 
 TOLERANCE = 1e-8
-"""Share by which the simulator's closed form may miss a rate that counts as carried."""
+"""Share by which the closed form of the simulator may miss a rate that counts as carried."""
 MAX_SWAPS = 40
 """Most swaps of devices for one plan."""
 MAX_MOVES = 20_000
@@ -57,8 +58,8 @@ class PlannedDeployment:
     expansion: Expansion  # the graph at its rate and the planned parallelisms, and its subtasks
     cluster: Cluster  # the machines, named after their offers
     placement: Placement  # the machine of every subtask
-    # Whether subtasks that are joined one to one are on different machines, although the contents
-    # of machines alone would let them be together.
+    # Whether subtasks that are joined one to one are on different machines, although the counts on
+    # the machines would let them share one.
     is_apart: bool = False
 
     @property
@@ -80,7 +81,7 @@ class PlannedDeployment:
     def load_apart(self) -> float:
         """Load of the fullest resource if partners are apart; else 0.
 
-        The use of contents counts partners that could be on one machine as if they were.
+        A packing assumes that partners share a machine wherever the counts let them.
         """
         return bottleneck(self.loads).load if self.is_apart else 0.0
 
@@ -126,9 +127,9 @@ def deployment_of(
 def paired(demand: Demand, parallelism: Ints, rows: Ints) -> tuple[list[Ints], bool]:
     """Machine of each subtask of each operator, and whether partners are apart.
 
-    Each operator is put beside the partners of its first one-to-one input. If partners of other
-    inputs are then apart that could be together, operators are put beside each other along the
-    heaviest one-to-one streams instead. If these form loops, some partners may remain apart.
+    Each operator is put beside the partners of its first one-to-one input. If that separates
+    partners of other inputs needlessly, operators are put beside each other along the heaviest
+    one-to-one streams instead. If these form loops, some partners may remain apart.
     """
     best: list[Ints] = []
     least = inf
@@ -159,7 +160,7 @@ def _beside(demand: Demand, rows: Ints, neighbours: list[list[int]]) -> list[Int
 
 
 def _unit_placed(demand: Demand, rows: Ints, v: int, partners: Ints) -> Iterator[tuple[int, Ints]]:
-    """Machine of each subtask of an operator, and of those that are colocated with it.
+    """Machine of each subtask of an operator and of its colocated operators.
 
     Subtask i of p is in part ⌊i·g/p⌋ of the g parts of the unit, as in `Expansion.constraints`.
     """
@@ -183,14 +184,14 @@ def _crossing(demand: Demand, parallelism: Ints, rows: Ints, where: list[Ints]) 
 
 
 def _placed(row: Ints, partners: Ints) -> Ints:
-    """Machine of each subtask of an operator, of which ``row`` counts those on each machine."""
+    """Machine of each subtask of an operator; ``row`` counts them by machine."""
     place = np.full(len(partners), -1, np.int32)
     order = np.argsort(partners, kind="stable")
-    of = partners[order]  # ascending, with -1 for no partner
-    rank = np.arange(len(of)) - np.searchsorted(of, of)
-    beside = (of >= 0) & (rank < row[of])
-    place[order[beside]] = of[beside]
-    rest = row - np.bincount(of[beside], minlength=len(row))
+    wanted = partners[order]  # ascending, with -1 for no partner
+    rank = np.arange(len(wanted)) - np.searchsorted(wanted, wanted)
+    beside = (wanted >= 0) & (rank < row[wanted])
+    place[order[beside]] = wanted[beside]
+    rest = row - np.bincount(wanted[beside], minlength=len(row))
     place[place < 0] = np.repeat(np.arange(len(row), dtype=np.int32), rest)
     return place
 
@@ -208,7 +209,7 @@ def _first_inputs(demand: Demand, parallelism: Ints) -> list[list[int]]:
 
 
 def _one_to_one_trees(demand: Demand, parallelism: Ints) -> list[list[int]]:
-    """Neighbours of each operator in a spanning forest of one-to-one streams, the heaviest."""
+    """Neighbours of each operator in the heaviest spanning forest of one-to-one streams."""
     streams = np.flatnonzero(demand.one_to_one(parallelism))
     heaviest = np.lexsort((-demand.tuples[streams], -demand.bits[streams]))
     neighbours: list[list[int]] = [[] for _ in range(demand.n_operators)]
@@ -234,28 +235,27 @@ def acceptor(problem: PlanProblem) -> Accept:
     """Return a function that accepts packed machines if they carry the rate in the simulator.
 
     On the machines of a cluster, it also assigns devices whose links carry the rate, and it moves
-    subtasks where links are too slow. It refuses
-    parallelisms at which there are too many streams between subtasks, or at which a subtask that
-    fires once per set of tuples receives its inputs at unequal rates, and more machines than a
+    subtasks if links are too slow. It refuses parallelisms with too many streams between subtasks
+    or unequal inputs of a subtask that fires once per set of tuples, and more machines than a
     cluster may have.
     """
-    linked: LinkedDevices | LinkedOffers | None = None
+    with_links: Accept | None = None
     if problem.cluster is not None:
-        linked = LinkedDevices(problem, problem.cluster)
+        with_links = LinkedDevices(problem, problem.cluster).accept
     elif problem.is_linked:
-        linked = LinkedOffers(problem)
+        with_links = partial(_moved_for_links, problem)
 
     def accept(packed: PackedMachines) -> PackedMachines | None:
         if len(packed.kinds) > MAX_DEVICES:
             return None
         try:
-            linked_machines = packed if linked is None else linked.accept(packed)
-            if linked_machines is None:
+            linked = packed if with_links is None else with_links(packed)
+            if linked is None:
                 return None
-            deployment = deployed(problem, linked_machines)
-            if linked is None and not deployment.carries:
+            deployment = deployed(problem, linked)
+            if with_links is None and not deployment.carries:
                 return None
-            return linked_machines if deployment.load_apart <= 1 + TOLERANCE else None
+            return linked if deployment.load_apart <= 1 + TOLERANCE else None
         except GraphError:
             if problem.demand.fixed:
                 raise  # there are no other parallelisms to try
@@ -307,7 +307,7 @@ class LinkedDevices:
     def _swaps(self, packed: PackedMachines, devices: Ints) -> list[Ints]:
         """Devices after each swap with another machine of the type, or with an unused device.
 
-        Devices that are interchangeable are not swapped, because that would change nothing.
+        Interchangeable devices are not swapped, because that changes nothing.
         """
         at, alike = {int(d): m for m, d in enumerate(devices)}, self._cluster.interchangeable
         swaps = []
@@ -324,21 +324,15 @@ class LinkedDevices:
         return swaps
 
 
-class LinkedOffers:
-    """Machines of offers whose links are limited."""
-
-    def __init__(self, problem: PlanProblem) -> None:
-        self._problem = problem
-
-    def accept(self, packed: PackedMachines) -> PackedMachines | None:
-        """Move subtasks until the links carry the rate; None if that is not enough."""
-        deployment = deployed(self._problem, packed)
-        if deployment.carries:
-            return packed
-        present = deployment.placement
-        all_machines = np.arange(len(packed.kinds), dtype=np.int32)
-        packed = moved(self._problem, packed, deployment, deployment.cluster, present, all_machines)
-        return packed if deployed(self._problem, packed).carries else None
+def _moved_for_links(problem: PlanProblem, packed: PackedMachines) -> PackedMachines | None:
+    """Move subtasks until the links between offers carry the rate; None if they never do."""
+    deployment = deployed(problem, packed)
+    if deployment.carries:
+        return packed
+    present = deployment.placement
+    all_machines = np.arange(len(packed.kinds), dtype=np.int32)
+    packed = moved(problem, packed, deployment, deployment.cluster, present, all_machines)
+    return packed if deployed(problem, packed).carries else None
 
 
 def moved(

@@ -1,9 +1,9 @@
-"""Enumeration: all plans of a small problem, the cheapest first, where search and cuts disagree.
+"""Enumeration: all plans of a small problem, the cheapest first, if search and cuts leave a gap.
 
 The machines that no cut excludes are tried from the cheapest on, at all parallelisms, with all
-contents. Those that carry nothing are excluded as well, so that the cheapest of the others cost
-least. Where there are too many parallelisms or contents, some machines remain open, and the bound
-is the cost of the cheapest of them.
+contents. Machines that do not carry the rate are excluded as well, so the first that do are the
+cheapest. With too many parallelisms or contents, some machines remain open, and the bound is the
+cost of the cheapest of these.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ from streamplace.planning.parallelism import parallelism_on_fastest
 from streamplace.planning.problem import PlanProblem
 
 MAX_OPERATORS, MAX_TYPES, MAX_MACHINES = 6, 3, 8
-"""Size of a plan up to which all others are tried (judgement: about a second, see `WORK`)."""
+"""Size up to which all plans are tried (judgement: about a second, see `MAX_COMPARISONS`)."""
 MAX_COUNTS = 20_000
 """Most numbers of machines to sort by cost."""
 MAX_VECTORS = 2_000
@@ -43,12 +43,12 @@ MAX_VECTORS = 2_000
 MAX_PARALLELISM = 64
 """Largest parallelism to try of an operator that may have any."""
 MAX_CONTENTS = 6_000
-"""Most contents of a machine, at given parallelisms."""
+"""Most contents of a machine at some parallelisms."""
 MAX_PAIRS = 4_000_000
 """Most pairs of contents and remainders that are compared at once."""
-WORK = 200_000_000
+MAX_COMPARISONS = 200_000_000
 """Comparisons after which the enumeration ends, about a second."""
-EACH = 50_000
+COMPARISONS_PER_VECTOR = 50_000
 """Comparisons that take as long as the arrays for one vector of parallelisms."""
 
 
@@ -59,7 +59,7 @@ def is_small(problem: PlanProblem) -> bool:
 
 
 class Enumeration:
-    """All plans of a small problem that are cheaper than one that is known, if one is."""
+    """All plans of a small problem that are cheaper than the known plan, if there is one."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class Enumeration:
     ) -> None:
         self._demand, self._catalogue = demand or problem.demand, problem.catalogue
         self._prices = Prices.of(problem.catalogue)
-        self._accept, self._stop, self._work = accept, stop, WORK
-        # What all machines but any one carry, however all subtasks are placed then.
+        self._accept, self._stop, self._work = accept, stop, MAX_COMPARISONS
+        # Plans for the machines that remain after a loss, wherever all subtasks are then.
         self._after_loss: Enumeration | None = None
         if demand is None and problem.after_loss is not None:
             self._after_loss = Enumeration(problem, lambda p: p, stop, problem.after_loss)
@@ -123,7 +123,7 @@ class Enumeration:
         return None, None if cheapest is None else self._raised(bound, cheapest)
 
     def excludes_rest_of(self, counts: tuple[int, ...]) -> bool:
-        """Whether it is proven that without one of these machines, the others do not carry it."""
+        """Whether it is proven that the loss of some machine leaves too few."""
         rests = [(*counts[:t], n - 1, *counts[t + 1 :]) for t, n in enumerate(counts) if n]
         return any(not sum(rest) or self._try(rest)[1] for rest in rests)
 
@@ -156,7 +156,7 @@ class Enumeration:
         return None, every
 
     def _vectors(self, counts: tuple[int, ...]) -> tuple[list[Ints], bool]:
-        """Parallelisms to try, fewest subtasks first, and whether no others can carry the rate."""
+        """Parallelisms to try, fewest subtasks first, and whether all others are impossible."""
         demand, slots = self._demand, self._catalogue.slots(counts)
         lowest = parallelism_on_fastest(demand, self._catalogue, counts)
         low, high = [], []
@@ -186,9 +186,9 @@ class Enumeration:
     def _contents(self, packing: Packing, kinds: Ints) -> tuple[Ints | None, bool]:
         """Contents of the machines that fit, [D, N], and whether all were tried.
 
-        Machine after machine takes what fits on it of each remainder that was reached.
+        Machine after machine takes contents that fit on it from each remaining set of subtasks.
         """
-        self._work -= EACH
+        self._work -= COMPARISONS_PER_VECTOR
         sizes = packing.parallelism + 1
         if prod(sizes.tolist()) > MAX_CONTENTS:
             return None, False
@@ -210,16 +210,16 @@ class Enumeration:
             if not len(remainders) or not len(after):
                 return None, True
             remaining.append(after)
-        return _back(rows, remaining, [fitting[kind] for kind in kinds.tolist()]), True
+        return _chosen_contents(rows, remaining, [fitting[kind] for kind in kinds.tolist()]), True
 
     def _least(self, packing: Packing) -> Packing:
-        """Arrays with the least use of the busiest subtasks, where the rules charge more.
+        """Arrays with the least use of the busiest subtasks, for which plans are charged more.
 
-        Constant loads and messages have equal parts, which may be less than those of the tuples.
+        Constant loads and messages are divided evenly, perhaps to less than a share of the tuples.
         """
         demand, parallelism = self._demand, packing.parallelism
         even = np.minimum(np.arange(packing.most.shape[1]) / parallelism[:, None], 1.0)
-        several = np.array([len(dealing) > 1 for dealing in demand.dealing])[:, None]
+        several = np.array([len(counts) > 1 for counts in demand.group_counts])[:, None]
         most: Floats = np.where(several, even, packing.most)
         part = (even[:, 1:] / most[:, 1:]).min(axis=1)
         instructions = packing.instructions - (packing.instructions - demand.flowing) * (1 - part)
@@ -251,7 +251,7 @@ def _may_fit(packing: Packing, kinds: Ints, rows: Ints) -> Longs:
     return np.flatnonzero(np.logical_and.reduce(fine))
 
 
-def _back(rows: Ints, remaining: list[Longs], fitting: list[Longs]) -> Ints:
+def _chosen_contents(rows: Ints, remaining: list[Longs], fitting: list[Longs]) -> Ints:
     """Contents of each machine, from the remainders that each of them may leave, [D, N]."""
     contents, target = [], 0
     for before, fits in zip(reversed(remaining[:-1]), reversed(fitting), strict=True):

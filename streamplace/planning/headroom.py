@@ -3,7 +3,7 @@
 from streamplace.model.prediction_intervals import PredictionErrors
 
 MAX_FREE = 1 - 1e-12
-"""Largest share that stays free, so that the rest is not 0 by rounding."""
+"""Largest free share at which rounding does not make the rest 0."""
 FREE = "the share that stays free"
 UNKNOWN = "what the profile does not know"
 VARIED = "CPU per tuple that varied in the profile"

@@ -70,8 +70,8 @@ class Offer(CheckedRow):
     reserved
         MIPS of all its cores together that other processes take, such as Java.
     owned
-        Number of machines that are there already, and of which there are no more; 0 for machines
-        to buy. A single one has the name of the offer, several are numbered as bought ones.
+        Number of machines that exist already, the most in a plan; 0 for machines to buy. A single
+        one has the name of the offer, several are numbered like bought ones.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class Offer(CheckedRow):
 
     @property
     def core_speed(self) -> float:
-        """Instructions per second of one core, less what is reserved of it."""
+        """Instructions per second of one core, less its reserved part."""
         return (float(self.mips) - float(self.reserved) / self.cores) * 1e6
 
     @property
@@ -158,7 +158,7 @@ _SHARED = OF_DEVICE.keys() & dict(rules_of(Offer)).keys() - {"price"}
 
 
 ON = "\0"
-"""Beginning of a tag that stands for machines, as rules name them; no tag of a file has it."""
+"""Beginning of a tag that stands for machines named by rules; no tag of a file has it."""
 
 
 def is_place(tag: str) -> bool:
@@ -202,7 +202,7 @@ class Catalogue:
     links: tuple[Link, ...] = ()
     bandwidth: float = UNLIMITED_BPS
     latency: float = 0.0
-    # Offers of a single machine of another one, as rules name the machine: `offer_of` their name.
+    # Offers of one machine of another offer, which a rule names; `offer_of` gives the other offer.
     singled: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -211,18 +211,18 @@ class Catalogue:
         if len(self.offers) > MAX_OFFERS:
             raise ClusterError(
                 f"there are {len(self.offers)} offers, and a plan takes at most {MAX_OFFERS}; "
-                "leave out those that cost more than others and are no larger"
+                "drop offers that cost more than others and are no larger"
             )
         names = [offer.name for offer in self.offers]
-        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-        if twice is not None:
-            raise ClusterError(f"two offers are called {quoted(twice)}; names must differ")
+        duplicate = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if duplicate is not None:
+            raise ClusterError(f"two offers are called {quoted(duplicate)}; rename one")
         for offer in self.offers:
             several = next((o for o in self.offers if o.name == offer_of(offer.name)), None)
             if offer.owned == 1 and several is not None and several.owned != 1:
                 raise ClusterError(
-                    f"machines of offer {quoted(several.name)} may be called {quoted(offer.name)}, "
-                    "as another offer is; rename one"
+                    f"a machine of offer {quoted(several.name)} may get the name of offer "
+                    f"{quoted(offer.name)}; rename one"
                 )
         if sum(offer.at_least for offer in self.offers) > MAX_DEVICES:
             raise ClusterError(
@@ -249,7 +249,7 @@ class Catalogue:
             per_byte = seconds(overhead_per_byte)
         fastest = max((float(offer.mips) for offer in listed_offers), default=0.0)
         with located("every link"):
-            usual = _bandwidth(bandwidth, fastest), seconds(latency)
+            default = _bandwidth(bandwidth, fastest), seconds(latency)
         names = [offer.name for offer in listed_offers]
         pairs = dict[tuple[str, str], Link]()
         for row in links:
@@ -260,13 +260,15 @@ class Catalogue:
                     raise ClusterError(f"there is no offer {quoted(unknown[0])}{hint}")
                 if ends in pairs:
                     raise ClusterError("it is listed twice; drop one")
-                speed = _bandwidth(row["bandwidth"], fastest) if "bandwidth" in row else usual[0]
-                delay = seconds(row["latency"]) if "latency" in row else usual[1]
+                speed = _bandwidth(row["bandwidth"], fastest) if "bandwidth" in row else default[0]
+                delay = seconds(row["latency"]) if "latency" in row else default[1]
                 pairs[ends] = Link(*ends, speed, delay)
-        return cls(listed_offers, per_tuple, per_byte, slot_sharing, tuple(pairs.values()), *usual)
+        return cls(
+            listed_offers, per_tuple, per_byte, slot_sharing, tuple(pairs.values()), *default
+        )
 
     def family(self, offer: str) -> str:
-        """Name of the offer in the file that an offer of the catalogue belongs to."""
+        """Name of the offer of the file to which an offer of the catalogue belongs."""
         return offer_of(offer) if offer in self.singled else offer
 
     @property
@@ -283,7 +285,7 @@ class Catalogue:
 
     @property
     def alone(self) -> frozenset[str]:
-        """Machines that have the name of their offer, as they are the only ones."""
+        """Machines with the name of their offer, because they are its only ones."""
         return frozenset(offer.name for offer in self.offers if offer.owned == 1)
 
     def machines(self, kinds: Iterable[int]) -> list[str]:
@@ -333,14 +335,14 @@ class Catalogue:
     def handling(self) -> tuple[Floats, Floats]:
         """Instructions per remote tuple and per bit of it on a machine of each type, at each end.
 
-        Seconds of a core are those of a whole one, whatever is reserved of it.
+        A second of a core counts in full, whatever is reserved of the core.
         """
         speed = 1e6 * np.array([float(offer.mips) for offer in self.offers])
         return self.overhead * speed, self.overhead_per_byte / 8 * speed
 
 
 def exact_price(price: float) -> Fraction:
-    """A price as it is written in decimals."""
+    """Exact value of a price in decimals."""
     return Fraction(repr(float(price)))
 
 
@@ -424,7 +426,7 @@ def _catalogue(tables: dict[str, Any], where: str) -> Catalogue:
 
 
 def _bandwidth(value: Quantity | None, fastest: float) -> float:
-    """Bandwidth of a link between machines, the fastest of which has this speed."""
+    """Bandwidth of a link between machines whose fastest core has this speed."""
     if value is None:
         return UNLIMITED_BPS
     number = bandwidth_bps(value)
@@ -435,9 +437,9 @@ def _bandwidth(value: Quantity | None, fastest: float) -> float:
 
 
 def _priced(row: dict[str, Any], per_core: float, per_gb: float) -> Offer:
-    """Offer with its own price, or that of its cores and memory.
+    """Offer with its stated price, or with the price of its cores and memory.
 
-    The fewest cores have the speed of its ``cpu``, as a quota below one limits every thread.
+    ``cpu`` becomes the fewest whole cores, slowed to its speed: a quota limits every thread.
     """
     if (cpu := row.pop("cpu", None)) is not None:
         if other := row.keys() & {"mips", "cores"}:

@@ -117,7 +117,7 @@ class PackedMachines:
     devices: Ints | None = None
 
     def without(self, machine: int) -> "PackedMachines":
-        """Return all machines but this one, which is idle."""
+        """Return all machines except an idle one."""
         kinds, rows = np.delete(self.kinds, machine), np.delete(self.rows, machine, axis=0)
         devices = None if self.devices is None else np.delete(self.devices, machine)
         return PackedMachines(kinds, self.parallelism, rows, devices)
@@ -128,7 +128,7 @@ class PackedMachines:
 
 
 def renumbered(packed: PackedMachines, types: Catalogue, others: Catalogue) -> PackedMachines:
-    """Return the same machines, with the numbers that their types have among other offers."""
+    """Return the same machines, with types numbered as in another catalogue."""
     number = {offer.name: t for t, offer in enumerate(others.offers)}
     kinds = [number[types.offers[t].name] for t in packed.kinds.tolist()]
     return replace(packed, kinds=np.array(kinds, np.int32))
@@ -157,7 +157,7 @@ def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines
 
 
 def is_whole(packing: Packing, rows: Ints) -> Bools:
-    """Whether each machine has as many parts of each operator of a unit, [D]."""
+    """Whether each machine has equally many parts of all operators of a unit, [D]."""
     parts, rest = np.divmod(rows, packing.part)
     first = np.unique(packing.unit, return_index=True)[1][packing.unit]
     return np.asarray(((rest == 0) & (parts == parts[:, first])).all(axis=1))
@@ -190,14 +190,14 @@ def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
 def first_fit_until(
     packing: Packing, kinds: Ints, remaining: Remaining
 ) -> tuple[Ints, Ints] | None:
-    """Machines by first fit; None if the time ends, unless there was none from the start."""
+    """Machines by first fit; None if time runs out, to the end if none is there at the start."""
     return _core.first_fit_machines(packing, kinds, remaining if remaining.seconds else ENDLESS)
 
 
-def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints, remaining: Remaining) -> None:
-    """Place the remaining subtasks where they exceed resources least, while there is time."""
-    if left.any():
-        rows[:], left[:] = _core.force_subtasks(packing, kinds, rows, left, remaining)
+def force(packing: Packing, kinds: Ints, rows: Ints, unplaced: Ints, remaining: Remaining) -> None:
+    """Place unplaced subtasks where they exceed resources least, while there is time."""
+    if unplaced.any():
+        rows[:], unplaced[:] = _core.force_subtasks(packing, kinds, rows, unplaced, remaining)
 
 
 def deal(packing: Packing, kinds: Ints) -> Ints:

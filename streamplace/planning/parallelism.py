@@ -31,12 +31,12 @@ MAX_STREAMS = 5_000_000
 """Most streams between subtasks in plans that the search tries."""
 
 
-def choices(demand: Demand, v: int, most: int) -> list[int]:
-    """Return the parallelisms of operator v, up to ``most``, that differ in some share."""
+def choices(demand: Demand, v: int, highest: int) -> list[int]:
+    """Return the parallelisms of operator v, up to ``highest``, that differ in some share."""
     if demand.keeps[v]:
         return [int(demand.parallelism_limit[v])]
-    limit = min(most, int(demand.parallelism_limit[v]) or most)
-    useful = {p for groups in demand.dealing[v] for p in useful_parallelisms(groups, limit)}
+    limit = min(highest, int(demand.parallelism_limit[v]) or highest)
+    useful = {p for groups in demand.group_counts[v] for p in useful_parallelisms(groups, limit)}
     return sorted(map(int, useful))
 
 
@@ -46,7 +46,7 @@ def least_parallelism(
     speed: float,
     need_of: Callable[[Demand, int, int, float], float] = least_need,
 ) -> int:
-    """Return the least parallelism at which the busiest subtask runs at a speed; 0 if none is."""
+    """Return the least parallelism at which a speed suffices for the busiest subtask; 0 if none."""
 
     def runs(p: int) -> bool:
         return need_of(demand, v, p, speed) <= speed * (1 + SLACK)
@@ -62,17 +62,17 @@ def least_parallelism(
         return 0
     if runs(least):
         return least
-    most = limit or min(4 * least, MAX_SUBTASKS)
-    # Constant loads differ at every parallelism, tuples only where the shares of key groups do.
-    more = range(least + 1, most + 1) if demand.constant[v] else choices(demand, v, most)
+    highest = limit or min(4 * least, MAX_SUBTASKS)
+    # Constant loads differ at every parallelism, tuples only if the shares of key groups do.
+    more = range(least + 1, highest + 1) if demand.constant[v] else choices(demand, v, highest)
     return next((p for p in more if p > least and runs(p)), 0)
 
 
 def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Iterator[Ints]:
     """Vectors of parallelisms, fewest subtasks first.
 
-    The first is the least that the slowest core allows, as in DS2. The next have at least one
-    subtask of each operator per machine, then smaller and smaller subtasks; if operators share
+    The first vector is the least that the slowest core allows, as in DS2. The next have at least
+    one subtask of each operator per machine, then smaller and smaller subtasks; if operators share
     slots, the next has one subtask per slot. The last are the least that each faster core allows.
     Each vector comes first with equal parallelism along chains, so that subtasks are connected one
     to one. Vectors that need too many slots are skipped.
@@ -83,10 +83,10 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
     tried: set[bytes] = set()
     chains, tied = demand.together(chains_of(demand)), demand.together(demand.tied)
     groups, slots = slot_groups(demand, catalogue), catalogue.slots(counts)
-    most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
-    for wanted in _wanted(demand, catalogue, counts, most):
+    highest = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
+    for wanted in _wanted(demand, catalogue, counts, highest):
         for together in (chains, tied):
-            vector = _raised(demand, wanted, together, most)
+            vector = _raised(demand, wanted, together, highest)
             fits = slots_of(groups, vector[None])[0] <= slots
             if (
                 fits
@@ -98,14 +98,14 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
 
 
 def _wanted(
-    demand: Demand, catalogue: Catalogue, counts: Sequence[int], most: float
+    demand: Demand, catalogue: Catalogue, counts: Sequence[int], highest: float
 ) -> Iterator[Longs]:
-    """Parallelisms to round up: for the slowest cores in use first, then for faster ones alone."""
-    machines, limit = sum(counts), min(most, MAX_RAISED)
+    """Parallelisms to round up, for the slowest cores in use first, then for faster cores alone."""
+    machines, limit = sum(counts), min(highest, MAX_RAISED)
     speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
     least = _least_of_each(demand, catalogue, counts)
     levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (8, 1)]
-    for factor, floor in [*levels, (1, most)] if most < MAX_RAISED else levels:
+    for factor, floor in [*levels, (1, highest)] if highest < MAX_RAISED else levels:
         targets = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
         yield targets.astype(np.int64)
     for speed in speeds[1:]:
@@ -123,7 +123,7 @@ def parallelism_on_fastest(
 ) -> Longs:
     """Least parallelism at which the fastest machine runs each operator's subtasks, [N]; 0 if none.
 
-    ``counts`` are the machines of each type that there are; without them, there are all types.
+    ``counts`` are the numbers of machines of each type; without them, all types count.
     """
     may_run = allowed(demand, catalogue)
     if counts is not None:
@@ -144,7 +144,7 @@ def parallelism_on_slowest(demand: Demand, catalogue: Catalogue, counts: Sequenc
 def _least_of_each(
     demand: Demand, catalogue: Catalogue, counts: Sequence[int], slowest: float = 0.0
 ) -> Longs:
-    """Least parallelism of each operator on cores of this speed or more, or on all that it has."""
+    """Least parallelism of each operator on cores of this speed or more, or on any if none is."""
     offers = [(t, o) for t, o in enumerate(catalogue.offers) if counts[t]]
     least, speeds = np.ones(demand.n_operators, np.int64), subtask_speeds(demand, catalogue)
     for v, required in enumerate(demand.requires):
@@ -166,27 +166,27 @@ def chains_of(demand: Demand) -> Ints:
     return connected(demand.n_operators, demand.source[direct], demand.target[direct])
 
 
-def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
+def _raised(demand: Demand, wanted: Longs, together: Ints, upper: float) -> Ints:
     """Round up to the next parallelism that changes the largest share, equal within a group.
 
-    If the next one is above ``most``, take the largest up to ``most``. Joins get one at which their
-    inputs are distributed alike.
+    If the next one is above ``upper``, take the largest up to ``upper``. Joins get one at which
+    their inputs are distributed alike.
     """
     limit, vector = demand.parallelism_limit, np.ones(demand.n_operators, np.int64)
     for v in range(demand.n_operators):
         target = int(wanted[v])
-        if 0 in demand.dealing[v] and not demand.keeps[v]:
+        if 0 in demand.group_counts[v] and not demand.keeps[v]:
             vector[v] = min(target, int(limit[v]) or target)  # any parallelism changes the share
             continue
         possible = choices(demand, v, max(2 * target, 1))
         vector[v] = next((p for p in possible if p >= target), possible[-1])
-        if vector[v] > most >= target and not demand.keeps[v]:
-            vector[v] = max(p for p in possible if p <= most)
+        if vector[v] > upper >= target and not demand.keeps[v]:
+            vector[v] = max(p for p in possible if p <= upper)
     highest = np.zeros(together.max() + 1, np.int64)
     np.maximum.at(highest, together, vector)
     for v in np.flatnonzero(demand.graph.operators.fires_all).tolist():
         group = together[v]
-        highest[group] = _with_equal_parts(demand.dealing[v], int(highest[group]))
+        highest[group] = _with_equal_parts(demand.group_counts[v], int(highest[group]))
     vector = highest[together]
     limited = np.where(limit > 0, np.minimum(vector, limit), vector).astype(np.int32)
     return _in_parts(demand, limited) if demand.units else limited
@@ -211,7 +211,7 @@ def _in_parts(demand: Demand, vector: Ints) -> Ints:
     return raised if same else vector
 
 
-def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
+def _with_equal_parts(group_counts: frozenset[int], parallelism: int) -> int:
     """Return the next parallelism at which all numbers of key groups give subtasks equal parts.
 
     If there is none, or only one number, return the parallelism itself.
@@ -219,5 +219,5 @@ def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
     >>> _with_equal_parts(frozenset({0, 128}), 3), _with_equal_parts(frozenset({128}), 3)
     (4, 3)
     """
-    common = gcd(*dealing) if len(dealing) > 1 else 0
+    common = gcd(*group_counts) if len(group_counts) > 1 else 0
     return next((p for p in range(parallelism, common + 1) if common % p == 0), parallelism)

@@ -1,8 +1,8 @@
 """``plan``: the cheapest machines, parallelisms and placement for a rate, with a proven bound.
 
 The planner proves a bound, searches, improves the plan that it finds, and checks the result. Its
-notes say what it assumes. A refusal says why no machines carry a rate, and which rate they do
-carry.
+notes state its assumptions. A refusal gives the reason why no machines carry a rate, and a rate for
+which a plan was found.
 """
 
 from collections import Counter
@@ -82,20 +82,19 @@ from streamplace.planning.verification import contradictions
 PROOF_SHARE = 0.4
 """Share of the time budget for the bound."""
 LARGE, LATE = 200, 1.1
-"""Operators or machines beyond which a plan that took this multiple of its budget says so."""
+"""Operators or machines above which a note tells if the search took this multiple of its budget."""
 SEARCH_SHARE = 0.93
-"""Share of the budget after which the search ends, so that one machine less can be tried."""
+"""Share of the budget for the search; in the rest, the planner tries one machine less."""
 CHEAPEST_SHARE = 0.95
 """Part of the search's time for cheaper machines; the rest improves the plan on its machines."""
 IN_VAIN_SHARE = 0.7
-"""Share of the time budget after which a search without a plan ends, so that its refusal can name a
-rate that is carried."""
+"""Share of the time budget for a search that finds no plan; in the rest, its refusal looks for a
+possible rate."""
 MAX_BLAMED = 20
-"""Most rules that a refusal tests for excluding a rate."""
+"""Most rules that a refusal tries to leave out."""
 HIGHEST_SHARE, CHECKS, MIN_SECONDS = 0.4, 6, 1e-3
-"""Share of the budget for the highest rate; the rest is for the plan that carries it. The time of
-its description and check, which no clock ends, as a multiple of one deployment; and the least time
-for the search before them."""
+"""Share of the budget for the highest rate, before the search for its plan; time of the description
+and check of the plan, which no clock ends, in deployments; least seconds of the search."""
 
 
 def planned(
@@ -151,19 +150,19 @@ def _planned(
 def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings = USUAL_SETTINGS
 ) -> PlanResult:
-    """Return a plan for the highest rate for which one is found, of the rates that are tried."""
+    """Return a plan for the highest tried rate for which one is found."""
     start = now()
     problem, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
-    few = affordable(problem)
+    reduced = affordable(problem)
     part = Meter(meter.some(HIGHEST_SHARE), 1)
-    rate, found = highest_found(few, part)
+    rate, packed = highest_found(reduced, part)
     meter.spend(part.spent)
     if not rate:
         raise ProblemError(refusal(problem, _bound(problem, meter), meter, is_over=meter.late))
-    rate, found, took = _checkable(few, rate, found, meter)
+    rate, packed, took = _checkable(reduced, rate, packed, meter)
     notes = []
-    if few is not problem:
-        number = max(offer.at_most for offer in few.catalogue.offers)
+    if reduced is not problem:
+        number = max(offer.at_most for offer in reduced.catalogue.offers)
         notes = [
             f"In this budget, the highest rate was sought with at most {number} machines a type."
         ]
@@ -175,7 +174,7 @@ def planned_most(
     if budget.seconds is not None:
         budget = replace(budget, seconds=max(MIN_SECONDS, budget.seconds - CHECKS * took))
     rest = replace(settings, budget=budget)
-    result = _planned(graph.at_rate(rate), machines, rest, start, seconds, found)
+    result = _planned(graph.at_rate(rate), machines, rest, start, seconds, packed)
     result = replace(result, notes=(*notes, *result.notes))
     if not isfinite(result.carries):
         raise ProblemError(
@@ -186,24 +185,24 @@ def planned_most(
 
 
 def _checkable(
-    problem: PlanProblem, rate: float, found: PackedMachines | None, meter: Meter
+    problem: PlanProblem, rate: float, packed: PackedMachines | None, meter: Meter
 ) -> tuple[float, PackedMachines | None, float]:
-    """Return a rate, machines that carry it, and the seconds in which they are deployed once.
+    """Return a rate, machines that carry it, and the seconds of one deployment.
 
-    The rate is halved until there is time to deploy them as often as a plan is checked, or none.
+    The rate is halved until the time suffices for the deployments of a check, or runs out.
     """
-    while found is not None:
+    while packed is not None:
         start = now()
-        deployed(problem.at_rate(rate), found)
+        deployed(problem.at_rate(rate), packed)
         took, rest = now() - start, meter.seconds
         if not rest or CHECKS * took < rest:
-            return rate, found, took
+            return rate, packed, took
         lower = float(floor_digits(Fraction(rate / 2)))
-        packed = packed_at(problem.at_rate(lower), meter) if lower >= MIN_RATE else None
-        if packed is None:
-            return rate, found, took
-        rate, found = lower, packed
-    return rate, found, 0.0
+        smaller = packed_at(problem.at_rate(lower), meter) if lower >= MIN_RATE else None
+        if smaller is None:
+            return rate, packed, took
+        rate, packed = lower, smaller
+    return rate, packed, 0.0
 
 
 def _bound(problem: PlanProblem, meter: Meter) -> CostBound | None:
@@ -221,7 +220,7 @@ def _bound(problem: PlanProblem, meter: Meter) -> CostBound | None:
 
 
 class _Cheapest(NamedTuple):
-    """The cheapest machines that were found, and a bound of the cost of all that carry the rate."""
+    """The cheapest machines found, and a bound of the cost of all machines that carry the rate."""
 
     packed: PackedMachines | None  # None if none were found
     bound: CostBound | None  # None if it is proven that there is no plan
@@ -233,8 +232,8 @@ def _cheapest(
 ) -> _Cheapest:
     """Search for the cheapest machines; try all plans of a small problem if that proves nothing.
 
-    If the search finds none, try the packing from which an error message takes the largest possible
-    rate, so that it cannot name the rate that is refused.
+    If the search finds none, try the packing by which an error message finds a possible rate, so
+    that it cannot name the refused rate.
     """
     share = SEARCH_SHARE if problem.cluster is None else 1.0
     whole, in_vain = _part(meter, share * CHEAPEST_SHARE), _part(meter, IN_VAIN_SHARE)
@@ -243,10 +242,10 @@ def _cheapest(
         return in_vain() if search.best is None else whole()
 
     moves = None if meter.evaluations is None else int(share * meter.evaluations)
-    most_streams = inf
+    max_streams = inf
     if known is not None and meter.seconds is not None:
-        most_streams = float(streams_between(problem.demand, known.parallelism))
-    search = PlanSearch(problem, remaining, moves, most_streams)
+        max_streams = float(streams_between(problem.demand, known.parallelism))
+    search = PlanSearch(problem, remaining, moves, max_streams)
     cheapest, is_over = search.run(bound), search.is_over
     cost, unit = search.cost, Prices.of(problem.catalogue).unit
     if is_small(problem) and (cost is None or cost * unit > bound.value):
@@ -269,15 +268,15 @@ def _cheapest(
 def _with_fewer_machines(
     problem: PlanProblem, packed: PackedMachines, meter: Meter
 ) -> tuple[PackedMachines, tuple[str, ...]]:
-    """Leave out one machine of the cheapest type that allows it as long as the rest is enough.
+    """Leave out machines of the cheapest possible types one by one, as long as the rest is enough.
 
-    Also say which rate is carried by the last machines, which were too few.
+    Also return a note on the rate that one machine less carries.
     """
     if problem.cluster is not None or problem.after_loss is not None or meter.late:
         return packed, ()
     offers, rest = problem.catalogue.offers, Meter(meter.some(1.0))
-    dear = (t for t, offer in enumerate(offers) if offer.price)
-    by_price = sorted(dear, key=lambda t: offers[t].price)
+    priced = (t for t, offer in enumerate(offers) if offer.price)
+    by_price = sorted(priced, key=lambda t: offers[t].price)
     while True:
         counts = packed.counts(len(offers))
         less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
@@ -303,8 +302,10 @@ def _part(meter: Meter, share: float) -> Callable[[], Remaining]:
     rest = (1 - share) * (meter.seconds or 0.0)
 
     def remaining() -> Remaining:
-        left = meter.remaining
-        return left if left.seconds is None else left._replace(seconds=max(0, left.seconds - rest))
+        budget = meter.remaining
+        if budget.seconds is None:
+            return budget
+        return budget._replace(seconds=max(0, budget.seconds - rest))
 
     return remaining
 
@@ -320,7 +321,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     catalogue, graph = problem.catalogue, problem.graph
     deployment = deployed(problem, packed)
     unreserved, at_rate = problem, deployment
-    if problem.reserved:  # which is free, so what is in use is that of the rate itself
+    if problem.reserved:  # the reserve is free, so the use is that of the rate itself
         unreserved = replace(problem, reserved=0.0)
         at_rate = deployed(unreserved, packed)
     demand = unreserved.demand
@@ -333,11 +334,11 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     limit = _limit(demand, packed, packing, names, use)
     machines, prices = dict.fromkeys(names, 1), dict[str, float]()
     if problem.cluster is None:
-        number = Counter[str]()
+        numbers = Counter[str]()
         for offer, n in zip(catalogue.offers, counts, strict=True):
-            number[catalogue.family(offer.name)] += n
+            numbers[catalogue.family(offer.name)] += n
             prices[catalogue.family(offer.name)] = float(offer.price)
-        machines = {name: n for name, n in number.items() if n}
+        machines = {name: n for name, n in numbers.items() if n}
     elif problem.is_priced:
         price_of = problem.cluster.devices.price[packed.devices]
         prices = dict(zip(names, price_of.tolist(), strict=True))
@@ -406,9 +407,9 @@ def _machines(
         names = devices
         largest = dict[str, int]()
         for t, offer in enumerate(catalogue.offers):
-            name, here = catalogue.family(offer.name), slots[packed.kinds == t]
-            if len(here):
-                largest[name] = max(largest.get(name, 0), int(here.max()))
+            name, in_use = catalogue.family(offer.name), slots[packed.kinds == t]
+            if len(in_use):
+                largest[name] = max(largest.get(name, 0), int(in_use.max()))
     else:
         names = tuple(devices[d] for d in packed.devices.tolist())
         largest = dict(zip(names, slots.tolist(), strict=True))
@@ -479,7 +480,7 @@ def _assumed(problem: PlanProblem) -> Iterator[str]:
 def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_over: bool) -> str:
     """Reason why no machines carry a rate, and the largest rate for which a plan was found.
 
-    ``is_over`` tells whether a larger budget may help.
+    ``is_over`` tells whether the budget ended the search, so that a larger one may help.
     """
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     rate = f"{digits(problem.rate, 6)} tuples/s"
@@ -500,7 +501,7 @@ def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_o
         reason = reason or _short_after_loss(problem) or _short_resource(demand, catalogue)
         return f"{nothing} {rate}: {reason}{_blamed(problem, meter)}; {carried}"
     within, budget = (" within the budget", "raise the budget, ") if is_over else ("", "")
-    missed = f"no plan was found{within} for {rate}, and none is excluded; "
+    missed = f"no plan was found{within} for {rate}, but one may exist; "
     if problem.cluster is not None:
         return (
             f"{missed}the machines or the links between them may be too slow; {budget}add "
@@ -598,7 +599,7 @@ def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
 
 
 def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, available: float) -> str:
-    """Clause about a need that is larger than what all machines have for it."""
+    """Clause about a need that exceeds the capacity of all machines."""
     which, machines = "the operators", "all machines"
     if need.tags:
         which += f" that {words_of(need.tags)}"

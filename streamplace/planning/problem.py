@@ -32,11 +32,11 @@ PLAN_BUDGET = Budget(PLAN_SECONDS)
 class PlannerSettings:
     """Settings of a plan, besides the graph and the machines."""
 
-    # Share h of each resource whose use is proportional to the rate that stays free: the plan is
-    # for 1 / (1 − h) times the rate. Memory, slots and constant loads do not grow with it.
-    # The headroom of the result contains what is reserved for the errors, too.
+    # Free share h of each resource whose use is proportional to the rate: the plan is for
+    # 1 / (1 − h) times the rate, with which memory, slots and constant loads do not grow. The
+    # headroom of the result includes the reserve for errors of predictions.
     headroom: float = 0.0
-    # Whether every operator keeps the parallelism of the graph, or the names of those that do.
+    # Whether every operator keeps the parallelism of the graph, or the names of operators that do.
     keep_parallelism: bool | frozenset[str] = False
     seed: int = 0  # the same seed gives the same plan, unless the budget ends the search
     budget: Budget = PLAN_BUDGET  # time that the search may take, or a number of moves
@@ -44,8 +44,8 @@ class PlannerSettings:
     # its prediction. None plans with the prediction itself.
     errors: PredictionErrors | None = None
     constraints: Constraints | None = None  # on the machines of operators, if any
-    # Share of the rate, with the headroom, that the other machines carry after the loss of any one,
-    # when only its subtasks move.
+    # Share of the rate, with the headroom, that the machines carry after the loss of any one, if
+    # only its subtasks move.
     survives: float = 0.0
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class PlanProblem:
     settings: PlannerSettings  # headroom and budget of the plan
     # Types of machines. The machines of a cluster are offers with a price of 1.
     catalogue: Catalogue
-    # Share that stays free, of the headroom and the errors of predictions together.
+    # Free share, for the headroom and the errors of predictions together.
     reserved: float
     cluster: Cluster | None = None  # the cluster to plan for; None if machines are bought
     members: tuple[tuple[int, ...], ...] = ()  # indices of the cluster's devices of each type
@@ -138,7 +138,7 @@ class PlanProblem:
         return self.demand.after_loss(share) if share else None
 
     def with_reserve(self, rate: float) -> float:
-        """Tuples/s to carry, so that what is reserved stays free at a rate."""
+        """Tuples/s to carry, so that the reserved share stays free at a rate."""
         return rate / (1 - self.reserved)
 
     @property
@@ -190,7 +190,7 @@ class PlanProblem:
 
     @property
     def rate_limit(self) -> float:
-        """Rate up to which the graph, with the reserve, stays below the largest possible tuples/s.
+        """Rate up to which the graph, with the reserve, stays below the limit of tuples/s.
 
         The output of a window grows no faster than the rate, so proportion is an upper limit.
         """
@@ -222,7 +222,7 @@ class PlanProblem:
     def with_useful_offers(self) -> "PlanProblem":
         """Return the same problem without the offers on which no operator fits at this rate.
 
-        Those that ``at_least`` requires remain. If all others are too small, no offer is left out.
+        Offers that ``at_least`` requires remain. If all others are too small, all offers remain.
         """
         if self.cluster is not None:
             return self
@@ -231,7 +231,7 @@ class PlanProblem:
         if not useful or len(offers) == len(self.catalogue.offers):
             return self
         fewer = replace(self, catalogue=replace(self.catalogue, offers=offers))
-        vars(fewer)["demand"] = self.demand  # that of the graph, whatever is offered
+        vars(fewer)["demand"] = self.demand  # it depends on the graph alone
         return fewer
 
     def at_rate(self, rate: float) -> "PlanProblem":

@@ -1,4 +1,4 @@
-"""Rates: the largest one that machines carry, and the highest one for which a plan is found."""
+"""Rates: the largest rate that machines carry, and the highest rate for which a plan is found."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,15 +44,15 @@ PROBES = 10
 """Rates to try between the largest that was carried and the smallest that was not."""
 CLOSE = 1e-4
 """Share by which these two rates may differ at the end."""
-SEARCHING = 0.5
-"""Share of the budget for the search of a rate; the rest is for trying it rounded."""
+PROMISE_SEARCH_SHARE = 0.5
+"""Share of the budget for the search of a rate; the rest is for a trial of the rounded rate."""
 PROBE_STEPS = 2_000
 """Moves of the annealing runs that find the rate that machines carry."""
 HALVINGS = 60
-"""Steps of a search for a rate, after which it is exact up to rounding."""
+"""Steps of a bisection, after which it is exact up to rounding."""
 MANY_MACHINES = 2_000
-"""Machines to pack in order to name a possible rate, unless more are needed."""
-MACHINES_PER_SECOND, LIMITED, MANY_OPERATORS = 50, 4, 20
+"""Most machines to pack in the search for a possible rate, unless more are needed."""
+MACHINES_PER_SECOND, LIMITED_FACTOR, MANY_OPERATORS = 50, 4, 20
 """Machines of each offer for every second of a budget, or in all without one; how many times as
 many if their number is limited; and operators beyond which they are fewer in proportion. Filling
 limited ones takes a tenth of the budget, and a search for the highest rate fills them often."""
@@ -74,14 +74,14 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
     return rate
 
 
-def _rate_apart(problem: PlanProblem, packed: PackedMachines, most: float) -> float:
-    """Rate up to ``most`` at which the first resource is full where partners are apart."""
+def _rate_apart(problem: PlanProblem, packed: PackedMachines, upper: float) -> float:
+    """Rate up to ``upper`` at which the first resource is full if partners are apart."""
     load = deployed(problem, packed).load_apart
-    rate = min(most, problem.rate / load) if load else most
+    rate = min(upper, problem.rate / load) if load else upper
     if problem.demand.is_proportional or not load:
         return rate
     # Messages and constant loads grow less than the rate, so the load at the problem's rate may
-    # overestimate the rate that is carried: compute it at the estimate until that fits.
+    # overestimate the carried rate: compute the load at the estimate until it fits.
     for _ in range(HALVINGS):
         estimate = min(rate, problem.rate_limit)
         load = deployed(problem.at_rate(estimate), packed).load_apart
@@ -95,8 +95,8 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
     """Inverse of the multiple of the rate at which the first machine is full.
 
     If all CPU grows with the rate, it is the use of the fullest resource. Constant loads and
-    messages grow less, and leave less for other loads; the multiple is then found by bisection. A
-    machine that constant loads fill up to rounding limits nothing that does not use it.
+    messages grow less; bisection then finds the multiple. A machine that constant loads alone fill
+    limits only the operators on it.
     """
     if demand.is_proportional:
         return float(largest_use(packing, packed)[:, FLOWING].max())
@@ -143,16 +143,16 @@ def affordable(problem: PlanProblem) -> PlanProblem:
 
 
 def _fillable(offer: Offer, number: int) -> int:
-    return number if offer.at_most == MAX_DEVICES else min(offer.at_most, LIMITED * number)
+    return number if offer.at_most == MAX_DEVICES else min(offer.at_most, LIMITED_FACTOR * number)
 
 
 def largest_rate(
-    problem: PlanProblem, meter: Meter, counts: tuple[int, ...] | None = None, most: float = inf
+    problem: PlanProblem, meter: Meter, counts: tuple[int, ...] | None = None, upper: float = inf
 ) -> tuple[float, PackedMachines | None]:
-    """Return the largest rate for which a packing is found, and the packing; 0 if none is.
+    """Return the largest rate for which a packing is found, and the packing; 0 if there is none.
 
-    Without numbers of machines of each type, `_several` gives them. ``most`` is the rate to try
-    first, unless the resources exclude it.
+    ``counts`` are the numbers of machines of each type, by default those of `_ample_numbers`.
+    ``upper`` is the first rate to try, unless the resources exclude it.
     """
     limit = _highest_rate(problem)
 
@@ -165,7 +165,7 @@ def largest_rate(
         carried = min(rate_of(at, packed), limit) if at.after_loss is None else rate
         return carried, renumbered(packed, at.catalogue, problem.catalogue)
 
-    high = rate_not_excluded(problem, counts, min(most, limit))
+    high = rate_not_excluded(problem, counts, min(upper, limit))
     slightly_less = () if counts else (high / (1 + CLOSE),)
     for rate in (high, *slightly_less, *(high / 4**i for i in range(1, DIVISIONS))):
         if rate < MIN_RATE:
@@ -194,11 +194,11 @@ def largest_rate(
 def promised_rate(problem: PlanProblem, meter: Meter) -> float:
     """Return a rate of six digits, up to that of the problem, for which a plan is found.
 
-    The rounded rate is searched once more, since a search may fail at a rate between two that it
-    reaches, and as `planned` does in the end, so that it cannot refuse this rate.
+    A search may fail at a rate between two rates at which it succeeds. The last resort of `planned`
+    therefore tries the rounded rate, so that `planned` cannot refuse it.
     """
-    part = Meter(meter.some(SEARCHING), 1)
-    rate, _ = largest_rate(problem, part, most=problem.rate)
+    part = Meter(meter.some(PROMISE_SEARCH_SHARE), 1)
+    rate, _ = largest_rate(problem, part, upper=problem.rate)
     meter.spend(part.spent)
     for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
         candidate = float(floor_digits(Fraction(share * rate)))
@@ -212,7 +212,7 @@ def promised_rate(problem: PlanProblem, meter: Meter) -> float:
 def highest_found(problem: PlanProblem, meter: Meter) -> tuple[float, PackedMachines | None]:
     """Return the highest rate of six digits for which machines are found, and these; 0 if none."""
     for at in (problem.at_rate(_highest_rate(problem)), problem):
-        rate, packed = largest_rate(at, meter, most=at.rate)
+        rate, packed = largest_rate(at, meter, upper=at.rate)
         rate = float(floor_digits(Fraction(rate)))
         if packed is not None and rate >= MIN_RATE:
             return rate, packed
@@ -223,8 +223,8 @@ def packed_at(
     problem: PlanProblem, meter: Meter | None = None, counts: tuple[int, ...] | None = None
 ) -> PackedMachines | None:
     """Pack the operators of a problem onto machines without minimising the cost."""
-    meter = meter or Meter(Budget())  # so that it succeeds, or not, whatever the clock says
-    numbers = counts or _several(problem)
+    meter = meter or Meter(Budget())  # without a clock, the outcome is always the same
+    numbers = counts or _ample_numbers(problem)
     if numbers is None:
         return None
     search = PlanSearch(problem, lambda: meter.remaining, meter.evaluations)
@@ -238,16 +238,16 @@ def _highest_rate(problem: PlanProblem) -> float:
     return min(MAX_RATE, float(floor_digits(Fraction(problem.rate_limit))))
 
 
-def rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
-    """Largest rate up to ``most`` that neither total resources nor core speeds exclude."""
+def rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, upper: float) -> float:
+    """Largest rate up to ``upper`` that neither total resources nor core speeds exclude."""
     numbers = counts or tuple(offer.at_most for offer in problem.catalogue.offers)
 
     def is_possible(rate: float) -> bool:
         return _is_possible(problem.at_rate(rate), numbers)
 
-    if is_possible(most):
-        return most
-    return exp(_bisected(log(MIN_RATE), log(most), lambda x: is_possible(exp(x))))
+    if is_possible(upper):
+        return upper
+    return exp(_bisected(log(MIN_RATE), log(upper), lambda x: is_possible(exp(x))))
 
 
 def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
@@ -259,12 +259,12 @@ def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
     return all(cut.holds(counts) for cut in cuts)
 
 
-def _several(problem: PlanProblem) -> tuple[int, ...] | None:
+def _ample_numbers(problem: PlanProblem) -> tuple[int, ...] | None:
     """Return four times the cheapest numbers of machines that the quickest bound allows, or None.
 
-    If these are more than `MANY_MACHINES`, return only as many, or twice the cheapest numbers. If
-    there are too few of a type, as in a cluster, or their cores are too slow for an operator, other
-    types may stand in for them.
+    If these are more than `MANY_MACHINES`, return only that many, or twice the cheapest numbers.
+    Other types stand in for a type with too few machines, as in a cluster, or with cores that are
+    too slow for an operator.
     """
     bound = proven_bound(
         problem.demand, problem.catalogue, lambda: True, after_loss=problem.after_loss

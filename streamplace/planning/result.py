@@ -1,7 +1,7 @@
 """Results of ``plan``: machines, parallelism, placement, cost, bound, and the limiting resource.
 
-`PlanResult` is the plan for one rate or for a trace with its hours, `PlanCurve` those for several
-rates. Both are shown as tables, pictures and JSON.
+`PlanResult` is the plan for one rate or for a trace with its hours, `PlanCurve` the plans for
+several rates. Both have tables, pictures and JSON.
 """
 
 from collections import Counter
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 HOUR = 3600
 DAY = 24 * HOUR
 EARLIEST_DATE = 1e8
-"""Seconds from which times are dates, since 1970."""
+"""Seconds since 1970 from which times count as dates."""
 MAX_BARS = 24
 """Most machines that are drawn."""
 MIN_SHOWN = 1e-6
@@ -101,7 +101,7 @@ class PlanHour:
 
     start: float  # seconds at which the hour begins
     rate: float  # tuples/s of all sources together, each at its largest rate of the hour
-    # Of the plan for this hour alone; no machines, None and None if no such plan was found.
+    # Facts of the plan for this hour alone; no machines, None and None if no plan was found.
     machines: Mapping[str, int]
     cost: float | None
     bound: Fraction | None
@@ -127,12 +127,12 @@ class PlanResult(Pictured):
 
     graph: StreamGraph  # at its rate and the planned parallelisms
     rate: float  # tuples/s of all sources
-    # Share h, errors of predictions included: the plan is for 1 / (1 − h) times that rate.
+    # Free share h, errors of predictions included: the plan is for 1 / (1 − h) times the rate.
     headroom: float
-    cost: float  # price per hour of all machines; their number if they are those of a cluster
+    cost: float  # price per hour of all machines; their number without prices
     # Lower bound of the cost of every plan. With ``errors``, it holds for plans that carry the rate
-    # at the lower end of their predictions; one that carries it only by the prediction itself may
-    # cost less.
+    # at the lower end of their predictions; a plan that carries it by the prediction alone may cost
+    # less.
     bound: Fraction
     bounds: Mapping[str, Fraction]  # bounds of the relaxations, from the cheapest to the strongest
     machines: Mapping[str, int]  # number of each type
@@ -150,11 +150,11 @@ class PlanResult(Pictured):
     prices: Mapping[str, float] = field(default_factory=dict)
     alone: frozenset[str] = frozenset()  # machines that have the name of their type
     hours: tuple[PlanHour, ...] = ()  # hours of a trace; none if the plan is for one rate
-    errors: PredictionErrors | None = None  # those of predictions; None without a measurement
+    errors: PredictionErrors | None = None  # of predictions; None without a measurement
     # Multiples of the rate that the plan is made for, by purpose.
     reserves: Mapping[str, float] = field(default_factory=dict)
-    # Share of the rate, with the headroom, that survives the loss of any one machine at least; 0 if
-    # that was not asked for. Losses are those of all machines with subtasks, the worst first.
+    # Least share of the rate, with the headroom, that survives the loss of any one machine; 0
+    # without that condition. Losses of all machines with subtasks, the worst first.
     survives: float = 0.0
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()  # facts that a reader of the graph would not expect
@@ -222,7 +222,7 @@ class PlanResult(Pictured):
             *brief_and_detail(self._machines),
             Brief(f"Subtasks: {some(self._numbers(), separator=', ')}."),
             f"{digits(self.rate, 6)} tuples/s {costs} {counted(number, 'machine')}. {_proof(self)}",
-            f"The placement carries {rate}{_likely(self)}. What limits is {where} "
+            f"The placement carries {rate}{_likely(self)}. The limit is {where} "
             f"({percent(self.limit.use)} in use).",
             *_reserve(self),
             *_survival(self),
@@ -315,7 +315,7 @@ class PlanResult(Pictured):
     def write(self, folder: str | PathLike[str]) -> str:
         """Write the files of the plan into a folder, all or none, or the report alone (.html).
 
-        Returns what was written, in words.
+        Returns the names of the files, or "report".
         """
         if Path(folder).suffix == ".html":
             self.report().save(folder)
@@ -362,7 +362,7 @@ class PlanCurve(Pictured):
         return f"<PlanCurve of {len(self.values)} plans: cost {first:g} to {last:g}>"
 
     def report(self) -> Report:
-        """Cost and bound for each rate, and what the plan of a measured graph carries."""
+        """Cost and bound for each rate, and the carried rate if the graph was measured."""
         first = self.results[0]
         rows = tuple(
             (
@@ -418,8 +418,8 @@ def contents_of(result: PlanResult) -> dict[str, str]:
             offer = offer_of(machine, result.alone)
             numbers[offer][operator] += number
     return {
-        offer: ", ".join(f"{operator} {n}" if n > 1 else operator for operator, n in there.items())
-        for offer, there in numbers.items()
+        offer: ", ".join(f"{operator} {n}" if n > 1 else operator for operator, n in counts.items())
+        for offer, counts in numbers.items()
     }
 
 
@@ -464,9 +464,9 @@ def _survival(result: PlanResult) -> Iterator[str]:
     if worst.relative_throughput >= 1:
         yield "Without any one machine, the others carry all of the rate."
         return
-    of = "the rate and the headroom" if result.headroom else "the rate"
+    whole = "the rate and the headroom" if result.headroom else "the rate"
     yield (
-        f"{worst.device} is the one whose loss costs most: {worst.carried} of {of} is carried "
+        f"{worst.device} is the one whose loss costs most: {worst.carried} of {whole} is carried "
         "when only its subtasks move."
     )
 
@@ -483,7 +483,7 @@ def _survival_json(result: PlanResult) -> dict[str, Any]:
 
 
 def _proof(result: PlanResult) -> str:
-    """Bound of the cost of all plans, or of those that carry the rate with confidence."""
+    """Sentence on the bound of the cost of all plans, and on the gap."""
     plans = "No plan"
     if result.errors is not None:
         plans += " that carries the rate at the lower end of its prediction"
@@ -500,7 +500,7 @@ def _proof(result: PlanResult) -> str:
 
 
 def gap_in_words(gap: float) -> str:
-    """Percentage that is not below a gap, but for errors of rounding.
+    """Gap as a percentage, rounded up.
 
     >>> gap_in_words(0.0), gap_in_words(0.0001)
     ('0.0 %', '0.1 %')
@@ -532,12 +532,12 @@ def _hours(plan: PlanResult) -> Iterator[Part]:
     alone = sum(hour.cost for hour in hours if hour.cost is not None)
     unit = "costs" if plan.priced else "takes machine hours:"
     words = (
-        f"In {counted(len(hours), 'hour')}, the plan {unit} {plan.cost * len(hours):g}. A plan for "
-        f"each hour alone would make {alone:g}, without what changing costs."
+        f"In {counted(len(hours), 'hour')}, the plan {unit} {plan.cost * len(hours):g}. Plans for "
+        f"each hour alone would add up to {alone:g}, without the cost of changes."
     )
     unknown = sum(hour.cost is None for hour in hours)
     if unknown:
-        words += f" That is without {counted(unknown, 'hour')} for which no plan was found."
+        words += f" No plan was found for {counted(unknown, 'hour')}, which the sum leaves out."
     missed = sum(not hour.carried for hour in hours)
     if missed:
         words += f" The plan does not carry the largest rates of {counted(missed, 'hour')}."

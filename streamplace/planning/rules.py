@@ -1,9 +1,9 @@
 """Rules of a plan: constraints of operators, as sets of offers and as groups of operators.
 
 A rule about machines becomes a tag that these machines have and the operator requires. A machine
-that a rule names is an offer of its own, of which there is one. Groups are those of
+that a rule names becomes an offer of one machine. Groups are the same as in
 `Expansion.constraints`: subtasks of colocated operators with parallelisms p and q come in gcd(p, q)
-parts that share a machine, and no two subtasks of exlocated operators do.
+parts that share a machine, and no two subtasks of exlocated operators share one.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -28,8 +28,8 @@ class PlanRules:
 
     unit: Ints  # [N] colocated operators have equal numbers
     apart: tuple[tuple[int, ...], ...]  # operators of which no two share a machine
-    requires: tuple[frozenset[str], ...]  # [N] required tags, those of machines included
-    unpinned: tuple[frozenset[str], ...]  # [N] the same tags without those of pins
+    requires: tuple[frozenset[str], ...]  # [N] required tags, including tags of machines
+    unpinned: tuple[frozenset[str], ...]  # [N] the same tags without tags of pins
     tags: dict[str, frozenset[str]]  # tags of machines, by the name of an offer or a device
 
 
@@ -55,11 +55,11 @@ def words_of(tags: Collection[str]) -> str:
 def rules_on_offers(
     graph: StreamGraph, constraints: Constraints, catalogue: Catalogue
 ) -> tuple[PlanRules, Catalogue]:
-    """Rules of the operators, and the catalogue with the machines that they name as offers."""
+    """Rules of the operators, and the catalogue with an offer for each machine that they name."""
     offers = {offer.name: offer for offer in catalogue.offers}
 
     def is_one_of_several(label: str) -> bool:
-        """Whether a label is an offer's name and the number of one of its machines."""
+        """Whether a label is the name of an offer with the number of one of its machines."""
         name, _, number = label.rpartition("-")
         offer = offers.get(name)
         if offer is None or offer.owned == 1 or not number.isdecimal():
@@ -70,7 +70,7 @@ def rules_on_offers(
         *constraints.pin.values(),
         *(x for names in constraints.allowed.values() for x in names),
     ]
-    named = {  # machines of offers that have several
+    named = {  # machines of offers with several
         x for x in labels if isinstance(x, str) and x not in offers and is_one_of_several(x)
     }
     singles = tuple(_single(offers[offer_of(name)], name) for name in sorted(named))
@@ -94,8 +94,8 @@ def rules_on_offers(
         several = label in offers and offers[label].at_most > 1
         if rule.startswith("pin") and several:
             raise ProblemError(
-                f"{rule} names {quoted(label)}, of which a plan may have several machines; write "
-                f"{quoted(f'{label}-0')}, or allowed"
+                f"{rule} names {quoted(label)}, and a plan may have several machines of it; write "
+                f"{quoted(f'{label}-0')}, or use allowed"
             )
         if label in named:
             return frozenset({label})
@@ -144,7 +144,7 @@ def _compiled(
     tags: dict[str, frozenset[str]],
     numbers: dict[str, int],
 ) -> PlanRules:
-    """Rules with the machines that labels stand for, and the tags and numbers of all machines."""
+    """Rules of operators; ``machines`` resolves labels, ``tags`` and ``numbers`` are by machine."""
     unit = units_of(graph, constraints.colocate)
     places: dict[int, frozenset[str]] = {}
     unpinned: dict[int, frozenset[str]] = {}
@@ -215,7 +215,7 @@ def _check_room(
     where: list[frozenset[str]],
     numbers: dict[str, int],
 ) -> None:
-    """Refuse exlocated operators of which there are more than machines."""
+    """Refuse groups of exlocated operators with more members than machines."""
     names = graph.operators.name
     for group in groups:
         for place in {where[v] for v in group} | {frozenset(numbers)}:

@@ -4,11 +4,11 @@ Numbers of machines come from the cuts, cheapest first, or from the best plan so
 machine removed or replaced by a cheaper one. For each, operators are packed at several levels of
 parallelism.
 
-Then the plan improves at its cost: fewer subtasks, and the contents that carry the largest rate.
-Fewer subtasks save threads, memory and connections, which the model does not count; spare
-resources help if costs are higher than the graph says. The search for the cheapest machines
-neglects both: it tries few parallelisms, with one factor for all operators, and ends as soon as the
-rate is carried.
+Then the plan improves at the same cost: fewer subtasks, and contents that carry a larger rate.
+Fewer subtasks save threads, memory and connections, which the model does not count; spare resources
+help if costs are higher than the graph states. The search for the cheapest machines neglects both:
+it tries few parallelisms, with one factor for all operators, and ends as soon as the rate is
+carried.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -55,35 +55,35 @@ STEPS = 4_000
 ROUNDS, TRIES = 4, 12
 """Rounds, and most numbers of machines to try in each (judgement)."""
 MAX_SPARES = 100
-"""Most idle machines of a type that are left out of a plan that survives a loss."""
+"""Most idle machines of a type to remove from a plan that survives a loss."""
 FACTORS = 1, 1.5, 2, 3, 4, 6
-"""Multiples of the least parallelism to lower others to; the first that is carried is used."""
+"""Multiples of the least parallelism to try instead of a higher one, in order."""
 IMPROVING_STEPS = 16_000
 """Moves of each annealing run that improves a plan."""
 MAX_RATE_FACTOR, RATE_PROBES = 1.5, 6
-"""Largest multiple of the rate that a plan is improved for, and number of bisection steps."""
+"""Largest multiple of the rate to improve a plan for, and number of bisection steps."""
 
 
 class PlanSearch:
     """A search for the cheapest machines that carry the rate of a problem.
 
-    It ends with the best plan so far when no time is ``remaining`` or after ``most_moves`` of all
-    runs together. It tries no more than ``most_streams`` between subtasks, as checking a plan takes
-    time for each.
+    It ends with the best plan so far when no time is ``remaining`` or after ``max_moves`` moves of
+    all runs together. It tries plans with at most ``max_streams`` between subtasks, because the
+    check of a plan takes time for each.
     """
 
     def __init__(
         self,
         problem: PlanProblem,
         remaining: Callable[[], Remaining],
-        most_moves: int | None,
-        most_streams: float = inf,
+        max_moves: int | None,
+        max_streams: float = inf,
     ) -> None:
         self._problem = problem
         self._demand, self._catalogue = problem.demand, problem.catalogue
         self._seed = problem.settings.seed
-        self._remaining, self._most_moves = remaining, most_moves
-        self._most_streams = most_streams
+        self._remaining, self._max_moves = remaining, max_moves
+        self._max_streams = max_streams
         self.moves = 0  # so far
         self.accept = acceptor(problem) if problem.after_loss is None else survivor(problem)
         self._prices = Prices.of(problem.catalogue)
@@ -101,9 +101,9 @@ class PlanSearch:
     def run(self, bound: CostBound) -> PackedMachines | None:
         """Search until the bound is reached, or the rounds or the time are over."""
         goal = self._prices.cost(bound.counts)
-        most = min(MAX_FIRST_STREAMS, self._most_streams)
-        known = self._demand, self._catalogue
-        self.offer(first_fit_machines(*known, self.is_late, self.accept, most))
+        max_streams = min(MAX_FIRST_STREAMS, self._max_streams)
+        arguments = self._demand, self._catalogue, self.is_late, self.accept, max_streams
+        self.offer(first_fit_machines(*arguments))
         for level in range(ROUNDS):
             for counts in self._candidates(bound, goal):
                 if self.is_over or (self.cost is not None and self.cost <= goal):
@@ -116,7 +116,7 @@ class PlanSearch:
         """Pack the operators onto these numbers of machines; None if that fails."""
         kinds = machine_kinds(self._catalogue, counts)
         for vector in parallelisms(self._demand, self._catalogue, counts):
-            if streams_between(self._demand, vector) > self._most_streams:
+            if streams_between(self._demand, vector) > self._max_streams:
                 continue
             packing = packing_of(self._demand, self._catalogue, vector)
             filled = first_fit_until(packing, kinds, self._remaining())
@@ -138,8 +138,8 @@ class PlanSearch:
         """Move subtasks until the machines carry the rate; None if that takes too many moves."""
         if self._demand.units and not is_whole(packing, rows).all():
             return None
-        if self._most_moves is not None:
-            steps = min(steps, self._most_moves - self.moves)
+        if self._max_moves is not None:
+            steps = min(steps, self._max_moves - self.moves)
         self.moves += steps
         rows, excess = anneal(packing, kinds, rows, self._seed, steps, self._remaining())
         if excess > 0:
@@ -149,7 +149,7 @@ class PlanSearch:
     @property
     def is_over(self) -> bool:
         """Whether the moves or the time are used up."""
-        return self.moves == self._most_moves or self.is_late()
+        return self.moves == self._max_moves or self.is_late()
 
     def offer(self, packed: PackedMachines | None) -> bool:
         """Keep a plan if it is cheaper than the best so far; return whether it is."""
@@ -162,7 +162,7 @@ class PlanSearch:
         return cheaper
 
     def trimmed(self, packed: PackedMachines) -> PackedMachines:
-        """Remove idle machines, the dearest first, except those that a loss would need."""
+        """Remove idle machines, the dearest first, except spares for a loss."""
         if self._problem.after_loss is None:
             return without_idle(packed, self._catalogue)
         offers = self._catalogue.offers
@@ -187,7 +187,7 @@ class PlanSearch:
         low = goal
         while len(tried) < TRIES and (self.cost is None or low < self.cost):
             high = 2 * low + 2 if self.cost is None else self.cost
-            # From the middle on, and every third time, or if nothing is there, the cheapest.
+            # Costs from the middle on; every third time, or if there are none, the lowest costs.
             floors = ((low + high) // 2, goal) if len(tried) % 3 else (low,)
             for floor in floors if self.cost is not None else floors[:1]:
                 counts = cheapest_counts(
@@ -290,7 +290,7 @@ def first_fit_machines(
     catalogue: Catalogue,
     stop: Callable[[], bool] = lambda: False,
     accept: Accept | None = None,
-    most_streams: float = MAX_FIRST_STREAMS,
+    max_streams: float = MAX_FIRST_STREAMS,
 ) -> PackedMachines | None:
     """Return the cheapest plan that first fit makes with machines of one type.
 
@@ -301,7 +301,7 @@ def first_fit_machines(
     prices, filled = Prices.of(catalogue), list[PackedMachines]()
     for t in range(len(catalogue.offers)):
         machines = None if stop() and filled else _first_fit_of_type(demand, catalogue, t)
-        if machines is not None and streams_between(demand, machines.parallelism) <= most_streams:
+        if machines is not None and streams_between(demand, machines.parallelism) <= max_streams:
             filled.append(without_idle(machines, catalogue))
     for machines in sorted(filled, key=lambda m: prices.cost(m.counts(len(catalogue.offers)))):
         packed = machines if accept is None else accept(machines)

@@ -1,9 +1,9 @@
-"""Survival: plans of which a share of the rate is carried after the loss of any one machine.
+"""Survival: plans that carry a share of the rate after the loss of any one machine.
 
 After a loss, the subtasks of the lost machine go to the best places on the others, as for the
-objective `survives`, within the slots of the machines too. Packed machines that survive too little
-are respread: parts of operators move away from the machine whose loss costs most, or change places,
-while that helps.
+objective `survives`, within the slots of the machines. Packed machines that survive too little are
+respread: while that helps, parts of operators move away from the machine whose loss costs most, or
+change places.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ from streamplace.planning.problem import PlanProblem
 MAX_TRIALS = 400
 """Most changes to try for one plan that survives too little."""
 MAX_EXACT = 32
-"""Most machines whose losses are searched to the end, not only up to the share that is enough."""
+"""Most machines whose losses are searched to the end, not only up to a sufficient share."""
 
 
 def losses_of(
@@ -46,7 +46,7 @@ def losses_of(
     placement: Placement,
     devices: Ints,
 ) -> tuple[Loss, ...]:
-    """What the subtasks on these devices carry after the loss of each one, the worst first."""
+    """Loss of each of these devices, with the share that the others carry; the worst first."""
     placing = placing_of(problem, expansion, cluster, placement, devices)
     core = _core(problem, expansion, placing)
     enough = inf if len(devices) <= MAX_EXACT else problem.settings.survives
@@ -151,13 +151,13 @@ class _Respreading:
         options = [(*pair, m) for pair in pairs for m in range(len(rows)) if m != worst]
         for i in self._random.permutation(len(options)).tolist():
             a, b, machine = options[i]
-            given, taken = parts[a], parts[b] if b >= 0 else nothing
+            change = parts[a] - (parts[b] if b >= 0 else nothing)
             changed = rows.copy()
-            changed[worst] += taken - given
-            changed[machine] += given - taken
-            two = changed[[worst, machine]]
+            changed[worst] -= change
+            changed[machine] += change
+            pair = changed[[worst, machine]]
             kinds = self._packed.kinds[[worst, machine]]
-            if (two < 0).any() or uses(packing, kinds, two).max() > 1 + SLACK:
+            if (pair < 0).any() or uses(packing, kinds, pair).max() > 1 + SLACK:
                 continue
-            if is_whole(packing, two).all():
+            if is_whole(packing, pair).all():
                 yield changed

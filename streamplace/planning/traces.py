@@ -1,6 +1,6 @@
 """Traces: rates of sources over time, read from CSV files, and plans for them.
 
-A plan for a trace is one for the peak or a quantile of its rates; another is found for each hour
+A plan for a trace is for the peak or a quantile of its rates; beside it stand plans for each hour
 alone.
 """
 
@@ -43,7 +43,7 @@ MAX_HOURS = 2000
 MIN_RATE = 1e-6
 """Least rate of a source, as a share of its peak, because the rate of a graph cannot be 0."""
 HIGHEST_RATE = "max"
-"""Rate of a plan for the most that the machines can carry."""
+"""Text that asks for the highest rate that the machines carry."""
 POINTS = 9
 """Number of rates of a frontier."""
 
@@ -88,13 +88,13 @@ class RateTrace:
 
     def level(self, quantile: float) -> Floats:
         """Quantile of the rates of each source over the rows, [S]; 1 gives the peaks."""
-        share = quantile * (1 - TOLERANCE)  # so that 0.55 of 100 rows are not 56 by rounding
+        share = quantile * (1 - TOLERANCE)  # rounding must not make 56 of 0.55 · 100 rows
         return np.asarray(np.quantile(self.rates, share, axis=0, method="inverted_cdf"))
 
     def hours(self) -> Iterator[tuple[float, Floats]]:
         """Yield the start of each hour in seconds, and the largest rate of each source in it.
 
-        The rate with which an hour begins is that of the last row before.
+        An hour begins with the rate of the last row before it.
         """
         first, last = np.floor(self.time[[0, -1]] / HOUR)
         edges = HOUR * np.arange(first, last + 2)
@@ -106,12 +106,12 @@ class RateTrace:
         ends = np.maximum(np.searchsorted(self.time, edges[1:]), begins + 1)
         return np.stack([self.rates[a:b].max(axis=0) for a, b in zip(begins, ends, strict=True)])
 
-    def graph(self, graph: StreamGraph, rates: Floats, little: float = MIN_RATE) -> StreamGraph:
-        """Return the graph with these rates, at least ``little`` times the peaks of its sources."""
+    def graph(self, graph: StreamGraph, rates: Floats, min_share: float = MIN_RATE) -> StreamGraph:
+        """Return the graph with these rates, at least ``min_share`` of the peaks of its sources."""
         operators = graph.operators
         sources = [operators.name[v] for v in graph.sources]
         if self.sources == (TOTAL,) and TOTAL not in sources:
-            return graph.at_rate(max(float(rates[0]), little * float(self.rates.max())))
+            return graph.at_rate(max(float(rates[0]), min_share * float(self.rates.max())))
         strange = sorted(set(self.sources) ^ set(sources))
         if strange:
             raise SettingError(
@@ -119,7 +119,7 @@ class RateTrace:
                 f"{quoted(graph.name)} are {listed(sources)}; give a column for each source, or "
                 f"one column {TOTAL!r} for all together"
             )
-        least = little * self.rates.max(axis=0)
+        least = min_share * self.rates.max(axis=0)
         by_source = dict(zip(self.sources, np.maximum(rates, least).tolist(), strict=True))
         column = [by_source.get(name, 0.0) for name in operators.name]
         return graph.with_operators(replace(operators, rate=np.array(column, np.float64)))
@@ -194,7 +194,7 @@ def _numbers(row: Sequence[str], cells: int, where: str) -> list[float]:
 
 
 def _time(text: str) -> float:
-    """Seconds; of a date since 1970, in UTC unless it says otherwise."""
+    """Seconds; a date counts from 1970, in UTC unless it states a time zone."""
     if COMPACT.fullmatch(text):
         raise ValueError(
             f"time {quoted(text)} may be a date or a number of seconds; write a date as "
@@ -221,11 +221,10 @@ def planned_for_trace(
 ) -> PlanResult:
     """Return the plan for a quantile of the rates of each source, with the plan of every hour.
 
-    ``plan_each`` returns the plans for graphs, in order; None where none is found.
+    ``plan_each`` returns the plan of each graph, in order, or None if there is none.
 
     Loads grow with the rate of every source, so the plan for the peaks carries the whole trace. An
-    hour that has higher rates may have no plan, and one at whose rates a join would have unequal
-    inputs has none.
+    hour with higher rates may have no plan, and an hour with unequal inputs of a join has none.
     """
     hours, level = list(trace.hours()), trace.level(quantile)
     peak = trace.graph(graph, level)
@@ -259,10 +258,10 @@ def planned_for_trace(
 def _is_carried(plan: PlanResult, graph: StreamGraph) -> bool:
     """Whether a plan carries the rates of a graph, with its confidence if it has one.
 
-    It does not if some subtask has unequal inputs.
+    Unequal inputs of a subtask are not carried.
     """
-    # Windows and messages grow less than the rate, so loads are those at the rate that the plan
-    # must carry by the model.
+    # Windows and messages grow less than the rate, so compute loads at the rate that the model must
+    # carry.
     least = 1.0 if plan.errors is None else plan.errors.least
     try:
         share = share_carried(plan, graph.at_rate(graph.source_rate / least))
@@ -295,7 +294,7 @@ def trace_of(value: object) -> RateTrace:
 
 
 def rates_of(value: Any) -> tuple[float, ...]:
-    """One rate, nine of a range, or an infinite one for "max".
+    """One rate, nine rates of a range, or an infinite rate for "max".
 
     >>> rates_of("50 k/s"), len(rates_of("20000..80000")), rates_of("max")
     ((50000.0,), 9, (inf,))

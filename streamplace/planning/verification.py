@@ -1,7 +1,7 @@
 """Verification: checks a plan with the model and simulator that the rest of streamplace uses.
 
-Everything is recomputed from the returned graph, cluster and placement, independently of the
-search: the search packs contents, and this module expands the plan to subtasks.
+Everything is recomputed from the returned graph, cluster and placement. The check is independent of
+the search, which packs contents: it expands the plan to subtasks.
 """
 
 from collections import Counter
@@ -82,7 +82,7 @@ def _of_parallelism(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
 
 
 def _of_losses(problem: PlanProblem, result: PlanResult, subtasks: Expansion) -> Iterator[str]:
-    """Check what is carried after the loss of each machine."""
+    """Check the share carried after the loss of each machine."""
     if problem.after_loss is None:
         return
     names = result.cluster.devices.name
@@ -128,7 +128,7 @@ def _of_machines(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
         listed = set(result.machines)
         spares = listed - used if problem.after_loss is not None else set()
         if result.cluster is not problem.cluster or used != listed - spares:
-            yield "its machines are others than those on which subtasks run"
+            yield "it does not list exactly the machines on which subtasks run"
         cost = Fraction(len(result.machines))
         if problem.is_priced:
             price = problem.cluster.devices.price

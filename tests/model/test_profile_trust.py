@@ -81,4 +81,4 @@ def test_a_plan_says_when_its_rate_is_far_beyond_what_was_measured(rate, is_far)
     assert not any("measured" in note for note in plan(graph, rate=rate, offers=offers).notes)
     measured = replace(graph, attributes={CPU_ORIGIN: "threads"})
     notes = plan(measured, rate=rate, offers=offers, confidence=0.0).notes
-    assert any("times what was measured" in note for note in notes) is is_far
+    assert any("times the measured rate" in note for note in notes) is is_far

@@ -56,7 +56,7 @@ def test_what_limits_is_told_and_grows_with_the_rate():
     assert (limit.resource, limit.operator, limit.use) == ("max_rate", "ask", pytest.approx(0.95))
     assert result.carries == pytest.approx(1000)
     words = " ".join(str(result.report()).split())
-    assert "What limits is the max_rate of ask, by a subtask on small-0 (95.0 % in use)" in words
+    assert "The limit is the max_rate of ask, by a subtask on small-0 (95.0 % in use)" in words
 
 
 def test_the_bound_counts_the_slots_that_limits_need():

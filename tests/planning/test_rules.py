@@ -159,7 +159,7 @@ def test_dictionaries_are_taken_for_files():
         ({"pin": {"a": "bx"}}, "pin of 'a' names the unknown machine 'bx'; the offers are 'box'"),
         ({"pin": {"a": "rack-2"}}, "unknown machine 'rack-2'"),
         ({"pin": {"x": "box"}}, "pin names the unknown operator 'x'"),
-        ({"pin": {"a": "small"}}, "pin of 'a' names 'small', .* write 'small-0', or allowed"),
+        ({"pin": {"a": "small"}}, "pin of 'a' names 'small', .* write 'small-0', or use allowed"),
         ({"allowed": {"a": ["tag:gpu"]}}, "unknown machine 'tag:gpu'"),
         ({"pin": {"a": "box"}, "allowed": {"a": ["rack"]}}, "no machine is left for 'a'"),
         ({"pin": {"a": "box", "b": "rack-0"}, "colocate": [["a", "b"]]}, "left for 'a', 'b'"),

@@ -107,7 +107,7 @@ def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile(
         "bound": None,
         "carried": False,
     }
-    assert "without 1 hour for which no plan was found" in str(result)
+    assert "No plan was found for 1 hour" in str(result)
     assert "plan.svg" in result.files()
     with pytest.raises(ProblemError, match="all machines together have"):
         plan(graph, trace=trace, offers=offers, budget=budget)

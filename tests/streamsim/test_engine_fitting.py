@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from streamsim import build_instance, throughput
 from streamsim.engine import GivenSettings, Settings, fit, settings_for, simulate
-from streamsim.engine.settings import common_ticks, most_ticks, time_step
+from streamsim.engine.settings import common_ticks, max_ticks, time_step
 from streamsim.steady import bottleneck, resource_loads
 
 NEAR = 0.02
@@ -114,7 +114,7 @@ def test_time_steps_follow_latencies_windows_capacities_and_durations():
         assert time_step(windowed, place, GivenSettings()) == pytest.approx(dt)
     assert time_step(chain(0, 0, rate=1e5, devices=2), place, GivenSettings(capacity=1000)) == 0.002
     whole = time_step(far, place, GivenSettings(duration=1e9))
-    assert 1e9 / whole == pytest.approx(most_ticks(far))
+    assert 1e9 / whole == pytest.approx(max_ticks(far))
     assert time_step(far, place, GivenSettings(duration=1e-12)) == 1e-12
 
 

@@ -13,7 +13,7 @@ from streamsim.engine.settings import (
     Settings,
     delays,
     first_ticks,
-    most_ticks,
+    max_ticks,
     time_step,
 )
 from streamsim.instance import Instance
@@ -39,13 +39,13 @@ class Fit(NamedTuple):
 
 
 def fit(instance: Instance, placement: Ints, request: GivenSettings) -> Fit:
-    """Choose the settings that were not given, and check whether the run can be trusted.
+    """Choose the settings that the request leaves open, and check whether the run can be trusted.
 
     The duration is doubled until the input of every operator agrees with the admitted tuples,
     within `streamsim.engine.runs.SETTLED` of its full rate, and the second half of the measured
-    window gives the same throughput as all of it. A given duration that is too short for that is
-    doubted, and so is a given capacity with which the placement carries less than with queues that
-    follow from the rates.
+    window gives the same throughput as all of it. A run is doubtful if the requested duration is
+    too short for that, or if the placement carries less with the requested capacity than with
+    queues that follow from the rates.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _alike(a: Fit, b: Fit) -> bool:
 
 
 def _settled(instance: Instance, placement: Ints, request: GivenSettings) -> Fit:
-    """Run for the given duration, or until the measurements have settled."""
+    """Run for the requested duration, or until the measurements have settled."""
     dt = request.dt if request.dt is not None else time_step(instance, placement, request)
     if request.duration is not None:
         fitted = _run(
@@ -89,16 +89,16 @@ def _settled(instance: Instance, placement: Ints, request: GivenSettings) -> Fit
         return fitted._replace(
             doubt=fitted.doubt._replace(works=_long_enough(instance, placement, request))
         )
-    most = most_ticks(instance)
+    limit = max_ticks(instance)
     warm, ticks = first_ticks(instance, placement, dt)
     while True:
-        warm, ticks = min(warm, most // 3), min(ticks, most)
+        warm, ticks = min(warm, limit // 3), min(ticks, limit)
         fitted = _run(
             instance,
             placement,
             Settings(ticks * dt, dt, 1, request.capacity, request.policy, warm_up=warm * dt),
         )
-        if fitted.doubt is None or ticks == most:
+        if fitted.doubt is None or ticks == limit:
             return fitted
         warm, ticks = 2 * warm, 2 * ticks
 
@@ -128,7 +128,7 @@ def _run(instance: Instance, placement: Ints, settings: Settings) -> Fit:
     part = np.divide(grown, instance.tuples, out=np.zeros_like(grown), where=instance.tuples > 0)
     if part.max(initial=0.0) <= 0.0:
         part = drift[instance.target]
-    return Fit(settings, runs, Doubt("settling", _callers(instance, part), "duration", None))
+    return Fit(settings, runs, Doubt("settling", _largest_stream(instance, part), "duration", None))
 
 
 def _steady(instance: Instance, placement: Ints, settings: Settings, runs: Runs) -> bool:
@@ -138,7 +138,7 @@ def _steady(instance: Instance, placement: Ints, settings: Settings, runs: Runs)
     return abs(float(later.relative[0] - runs.relative[0])) <= SETTLED
 
 
-def _callers(instance: Instance, values: Floats) -> int:
+def _largest_stream(instance: Instance, values: Floats) -> int:
     """Stream with the largest value, in the caller's order; -1 if there are no streams."""
     return int(instance.stream_index[np.argmax(values)]) if len(values) else -1
 
@@ -155,9 +155,9 @@ def _capacity_that_works(
         works = _rounded_up(works)
         run = _settled(instance, placement, replace(request, duration=None, dt=dt, capacity=works))
         if run.doubt is None and _alike(run, roomy):
-            return _callers(instance, needed), works
+            return _largest_stream(instance, needed), works
         works *= 2
-    return _callers(instance, needed), None
+    return _largest_stream(instance, needed), None
 
 
 def _rounded_up(value: float) -> float:

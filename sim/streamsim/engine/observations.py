@@ -18,7 +18,7 @@ TOLERANCE = 0.01  # share of the final throughput within which a run counts as s
 
 
 class Log(NamedTuple):
-    """One row per tick; queues and backlogs are those at its end."""
+    """One row per tick; queues and backlogs at its end."""
 
     queued: Floats  # [T, M] tuples
     transit: Floats  # [T, M] tuples waiting for the link or in flight
@@ -47,7 +47,7 @@ class Observations(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One run in each of its T ticks; queues and backlogs are those at the end of the tick."""
+    """One run in each of its T ticks; queues and backlogs at the end of the tick."""
 
     seconds: Floats  # [T] end of the tick
     throughput: Floats  # [T] source-equivalent tuples/s that arrive at the sinks
@@ -179,7 +179,7 @@ def weighted_quantiles(
 def _settling_time(arrived: Floats, dt: float) -> float:
     """Seconds after which the throughput of every second is within `TOLERANCE` of the level.
 
-    The level is the mean of the last quarter of the run; nan if the run leaves it there.
+    The level is the mean of the last quarter of the run; nan if the run leaves the level in it.
 
     Examples
     --------
@@ -219,11 +219,11 @@ def _add_up(b: int, log: Log, window: Log, sums: Sums) -> None:
     sums.emitted[b] = window.emitted.sum(axis=0)
     sums.busy[b] = window.busy.sum(axis=0)
     warm = len(log.taken) - len(window.taken)
-    sums.opening[b] = _held(log, warm - 1) if warm else 0.0
-    sums.closing[b] = _held(log, -1)
+    sums.opening[b] = _tuples_at(log, warm - 1) if warm else 0.0
+    sums.closing[b] = _tuples_at(log, -1)
 
 
-def _held(log: Log, tick: int) -> Floats:
+def _tuples_at(log: Log, tick: int) -> Floats:
     """Tuples in every stream and backlog at the end of a tick."""
     return np.concatenate((log.queued[tick] + log.transit[tick], log.backlog[tick]))
 

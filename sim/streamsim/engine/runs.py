@@ -129,10 +129,9 @@ def source_equivalents(instance: Instance) -> Floats:
 
 
 def measured_at_sinks(instance: Instance) -> bool:
-    """Whether the tuples at the sinks are proportional to those that the sources emit.
+    """Whether the tuples at the sinks are proportional to the tuples that the sources emit.
 
-    True for one source, because all flows scale together, and linear windows, f(count) = factor ·
-    count.
+    All flows scale together with one source and linear windows, f(count) = factor · count.
     """
     linear = (instance.windows[:, 3] == 0) & np.isinf(instance.windows[:, 5])
     return int((instance.rate > 0).sum()) == 1 and bool(linear.all())

@@ -17,7 +17,7 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 Randomness = Literal["nothing", "arrivals", "all"]
 RANDOMNESS: tuple[Randomness, ...] = get_args(Randomness)
 
-COARSEST, FINEST = 0.01, 1e-3  # longest and shortest chosen tick in seconds, unless windows differ
+MAX_TICK, MIN_TICK = 0.01, 1e-3  # seconds of a chosen tick, unless windows require others
 FIRINGS = 10  # ticks between two advances of the window that advances most often
 SPAN = 20_000  # ticks in the longest window, so that long windows get longer ticks
 WARM, MEASURED = 100, 200  # ticks of the shortest run
@@ -120,10 +120,10 @@ class Settings:
         return (self.ticks - self.warm_ticks) * self.dt
 
 
-def require_seconds(name: str, value: float, most: float = inf) -> None:
-    """Raise ValueError unless a time is finite, above 0 and at most ``most``."""
-    if not (isfinite(value) and 0 < value <= most):
-        limit = "" if most == inf else f" and at most {most:g}"
+def require_seconds(name: str, value: float, longest: float = inf) -> None:
+    """Raise ValueError unless a time is finite, above 0 and at most ``longest``."""
+    if not (isfinite(value) and 0 < value <= longest):
+        limit = "" if longest == inf else f" and at most {longest:g}"
         raise ValueError(f"{name} is {value}; give a finite number of seconds above 0{limit}")
 
 
@@ -138,7 +138,7 @@ def _require_whole_ticks(name: str, value: float, dt: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GivenSettings:
-    """Settings given by a user; those that are None follow from the problem."""
+    """Settings requested by a user; None stands for a choice by the problem."""
 
     duration: float | None = None
     dt: float | None = None
@@ -171,36 +171,36 @@ def settings_for(instance: Instance) -> Settings:
     """
     advance = float(instance.windows[:, 2].min(initial=inf))
     dt = _rounded(min(Settings().dt, advance / FIRINGS))
-    most = most_ticks(instance)
+    limit = max_ticks(instance)
     warm, ticks = first_ticks(instance, np.zeros(instance.n_operators, np.int32), dt)
-    return Settings(min(ticks, most) * dt, dt, warm_up=min(warm, most // 3) * dt)
+    return Settings(min(ticks, limit) * dt, dt, warm_up=min(warm, limit // 3) * dt)
 
 
 def time_step(instance: Instance, placement: Ints, request: GivenSettings) -> float:
     """Choose the seconds per tick; a link's latency and a window's advance take at least a tick.
 
-    The tick is longer if a window or a given duration would otherwise take very many ticks, and
-    shorter if a given capacity must hold the tuples of `CAPACITY_TICKS` ticks.
+    The tick is longer if a window or the requested duration would otherwise take very many ticks,
+    and shorter if the requested capacity must hold the tuples of `CAPACITY_TICKS` ticks.
     """
-    dt = COARSEST
-    under_way = _latencies(instance, placement)
-    if (under_way > 0).any():
-        dt = min(dt, max(float(under_way[under_way > 0].min()), FINEST))
+    dt = MAX_TICK
+    latency = _latencies(instance, placement)
+    if (latency > 0).any():
+        dt = min(dt, max(float(latency[latency > 0].min()), MIN_TICK))
     advance = float(instance.windows[:, 2].min(initial=inf))
     dt = max(min(dt, advance / FIRINGS), float(instance.windows[:, 1].max(initial=0.0)) / SPAN)
     dt = min(_rounded(dt), advance)
     if request.capacity is not None:
-        dt = _short_enough(instance, under_way, dt, request.capacity)
+        dt = _short_enough(instance, latency, dt, request.capacity)
     if request.duration is None:
         return dt
     ticks = max(1, ceil(request.duration / dt - 1e-9))
-    return request.duration / min(ticks, most_ticks(instance))
+    return request.duration / min(ticks, max_ticks(instance))
 
 
-def _short_enough(instance: Instance, under_way: Floats, dt: float, capacity: float) -> float:
-    """Shorten a step for streams to hold `CAPACITY_TICKS` ticks of tuples, if one is near."""
+def _short_enough(instance: Instance, latency: Floats, dt: float, capacity: float) -> float:
+    """Shorten a step for streams to hold `CAPACITY_TICKS` ticks of tuples, if not by too much."""
     carries = instance.tuples > 0
-    seconds = float((capacity / instance.tuples[carries] - under_way[carries]).min(initial=inf))
+    seconds = float((capacity / instance.tuples[carries] - latency[carries]).min(initial=inf))
     short = seconds / _core.CAPACITY_TICKS
     return _rounded(short) if dt * NEAR < short < dt else dt
 
@@ -245,15 +245,14 @@ def first_ticks(instance: Instance, placement: Ints, dt: float) -> tuple[int, in
 
 def common_ticks(advances: Floats) -> int:
     """Ticks after which all windows advance at once, or `MAX_ADVANCES` of the longest."""
-    longest = float(advances.max(initial=0.0))
     whole = np.round(advances).astype(np.int64)
-    most = MAX_ADVANCES * ceil(longest)
+    limit = MAX_ADVANCES * ceil(float(advances.max(initial=0.0)))
     if not len(advances) or (np.abs(advances - whole) > 1e-6).any():
-        return most
-    return min(lcm(*whole.tolist()), most)
+        return limit
+    return min(lcm(*whole.tolist()), limit)
 
 
-def most_ticks(instance: Instance) -> int:
+def max_ticks(instance: Instance) -> int:
     """Ticks of the longest run, limited by its turns and by the size of its log."""
     moving = instance.n_operators + instance.n_streams
     return max(min(MAX_TURNS // moving, MAX_LOGGED // (3 * moving + instance.n_devices)), 600)

@@ -1,7 +1,7 @@
-"""Times of single tuples: each is followed from queue to queue, event by event.
+"""Times of single tuples, each simulated from queue to queue, event by event.
 
-The loop over ticks moves amounts of tuples, which have no time of service and come evenly. Here a
-tuple waits until a core of its device is free, first come first served, and is then processed for
+The loop over ticks moves amounts of tuples, without service times of single tuples. Here a tuple
+waits until a core of its device is free, first come first served, and is then processed for
 its seconds; it holds network cards and link in turn, and travels for the latency. Alone in the
 cluster it takes the seconds of `streamsim.latency`. An operator alone on a device of one core is an
 M/D/1 queue if arrivals are random, and an M/M/1 queue if times of service are random as well.
@@ -18,9 +18,9 @@ from streamsim.engine.wiring import wire
 from streamsim.instance import Instance, as_ints
 from streamsim.steady import throughput
 
-VISITS = (200_000, 8_000_000, 8_000_000)  # of tuples to operators in a run, by randomness
-MOST_VISITS = 8_000_000  # in a run that lasts longer, for its windows
-ADVANCES = 20  # of each window in a run, at least
+VISITS = (200_000, 8_000_000, 8_000_000)  # visits of tuples to operators in a run, by randomness
+MAX_VISITS = 8_000_000  # visits in a run that lasts longer because of windows
+MIN_ADVANCES = 20  # advances of each window in a run
 
 
 def tuple_times(
@@ -45,11 +45,11 @@ def tuple_times(
     >>> tuple_times(instance, np.array([0, 0], np.int32), Settings())[0].mean()
     np.float64(0.5)
     """
-    word = RANDOMNESS.index(random)
+    randomness = RANDOMNESS.index(random)
     visits = float(instance.input_rate.sum())  # per second
-    needed = ADVANCES * float(instance.windows[:, 1:3].max(initial=0.0))
-    horizon = max(VISITS[word] / visits, needed) if duration is None else duration
-    horizon = min(horizon, MOST_VISITS / visits)
+    needed = MIN_ADVANCES * float(instance.windows[:, 1:3].max(initial=0.0))
+    horizon = max(VISITS[randomness] / visits, needed) if duration is None else duration
+    horizon = min(horizon, MAX_VISITS / visits)
     if horizon < needed or throughput(instance, placement[None])[0] < 1.0:
         return None
     times, n = _core.tuple_times(
@@ -57,7 +57,7 @@ def tuple_times(
         wire(instance, settings),
         as_ints(placement),
         source_equivalents(instance),
-        random=word,
+        random=randomness,
         seed=int(np.random.default_rng(seed).integers(1, 2**63, 1, np.uint64)[0]),
         horizon=horizon,
         tuples=int(horizon * visits),
@@ -66,7 +66,7 @@ def tuple_times(
 
 
 def mean_service(instance: Instance, placement: Ints) -> float:
-    """Mean seconds that a tuple is processed on its way to a sink, over all source tuples.
+    """Mean processing seconds of a tuple on its way to a sink, over all source tuples.
 
     Examples
     --------
@@ -78,13 +78,13 @@ def mean_service(instance: Instance, placement: Ints) -> float:
     """
     amount, total = instance.rate.copy(), np.zeros(instance.n_operators)
     emitted = np.bincount(instance.source, instance.tuples, instance.n_operators)
-    ended = 0.0
+    at_sinks = 0.0
     for v in instance.order:
         total[v] += amount[v] * instance.seconds[v, instance.device_type[placement[v]]]
         if emitted[v] == 0.0:
-            ended += total[v]
+            at_sinks += total[v]
         for e in range(instance.out_start[v], instance.out_end[v]) if emitted[v] else ():
             part, u = instance.tuples[e] / emitted[v], instance.target[e]
             amount[u] += amount[v] * part
             total[u] += total[v] * part
-    return float(ended / instance.rate.sum())
+    return float(at_sinks / instance.rate.sum())

@@ -1,4 +1,4 @@
-"""Wiring: what the core needs to know of the settings, compiled once per call."""
+"""Wiring: the settings of a run as the core reads them, compiled once per call."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from streamsim.instance import Instance
 
 
 class Wiring(NamedTuple):
-    """Generated tuples, policy and the clock; the core adds what follows from the instance."""
+    """Generated tuples, policy and clock; the core derives the rest from the instance."""
 
     generated: Floats  # [S, slices] tuples of each source, or operator without inputs
     constant_from: int  # first tick from which generated tuples no longer change

@@ -63,7 +63,7 @@ class OperatorTimes(NamedTuple):
 
     start: Floats  # [B, N]
     finish: Floats  # [B, N]
-    # [B, N] operator that sends the last input, of several the one with the highest index; -1
+    # [B, N] operator that sends the last input, in a tie the one with the highest index; -1
     # without inputs
     producer: Ints
 
@@ -87,7 +87,7 @@ def operator_times(one_pass: Pass, placements: ArrayLike, rules: Rules = GIPH) -
 
 
 def ranks(one_pass: Pass, rules: Rules, priorities: ArrayLike | None, count: int) -> Floats:
-    """Ranks for a queue by rank, shape [1 or B, N]; higher goes first."""
+    """Ranks of operators in a queue, shape [1 or B, N]; the highest goes first."""
     if rules.queue == "depth":
         priorities = one_pass.operators["level"]
     elif rules.queue == "breadth":

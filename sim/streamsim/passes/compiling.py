@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from streamsim import _core
 from streamsim.arrays import Floats, Ints, Longs, Records
 from streamsim.instance import Instance
+from streamsim.pass_costs import pass_seconds
 from streamsim.passes.compiled import DEVICE, LINK, OPERATOR, STREAM, Pass, records
 from streamsim.platform import Platform
 
@@ -21,10 +22,9 @@ def compile_pass(
     Parameters
     ----------
     streams
-        `stream_records`, if there are any already; by default every stream carries an output of its
-        own.
+        Existing `stream_records`; by default every stream carries an output of its own.
     links
-        `link_records`, if there are any already.
+        Existing `link_records`; by default made from the instance.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def compile_pass(
     >>> one_pass.work.ravel().tolist(), one_pass.streams["size"].tolist()
     ([0.001, 0.005], [20000.0])
     """
-    span = _span(instance)
+    span = pass_seconds(instance)
     compiled = Pass(
         operators=_operators(instance),
         streams=stream_records(instance) if streams is None else streams,
         devices=_devices(instance),
-        links=link_records(instance) if links is None else links,
+        links=link_records(instance.platform) if links is None else links,
         work=np.ascontiguousarray((span * instance.input_rate)[:, None] * instance.seconds),
         order=instance.order,
         stream_index=instance.stream_index,
@@ -82,7 +82,7 @@ def stream_records(instance: Instance, *, message: ArrayLike | None = None) -> R
     caller's order) carry one output, which some networks send once. By default every stream carries
     an output of its own.
     """
-    span = _span(instance)
+    span = pass_seconds(instance)
     size, tuples = span * instance.traffic, span * instance.tuples
     carried: dict[str, ArrayLike] = {"first": np.arange(instance.n_streams), "more": -1}
     if message is not None:
@@ -98,24 +98,16 @@ def stream_records(instance: Instance, *, message: ArrayLike | None = None) -> R
     )
 
 
-def link_records(platform: Platform | Instance) -> Records:
+def link_records(platform: Platform) -> Records:
     """Links of a pass, which depend on the platform alone."""
-    cards = np.maximum(platform.egress[:, None], platform.ingress[None, :])
-    np.fill_diagonal(cards, 0.0)
+    wire = platform.wire
+    np.fill_diagonal(wire, 0.0)
     return records(
         LINK,
         latency=platform.latency,
         link=platform.seconds_per_byte,
-        seconds_per_byte=np.maximum(platform.seconds_per_byte, cards),
+        seconds_per_byte=wire,
     )
-
-
-def _span(instance: Instance) -> float:
-    """Seconds in which the fastest source emits one tuple."""
-    fastest = float(instance.rate.max(initial=0.0))
-    if fastest <= 0:
-        raise ValueError("no operator generates tuples; give a source a rate")
-    return 1.0 / fastest
 
 
 def _by_source(instance: Instance, message: ArrayLike) -> Longs:
@@ -132,8 +124,8 @@ def _shared_outputs(
     instance: Instance, message: Longs, size: Floats, tuples: Floats
 ) -> tuple[Ints, Ints]:
     """Chain the streams that carry one output: ``first`` and ``more`` of `STREAM`."""
-    opening, here = np.empty(2 * len(message), np.int32), np.arange(len(message))
-    opening[message[::-1]] = here[::-1]  # the first stream of an output is written last
+    opening, stream = np.empty(2 * len(message), np.int32), np.arange(len(message))
+    opening[message[::-1]] = stream[::-1]  # the first stream of an output is written last
     first, more = opening[message], np.full(len(message), -1, np.int32)
     along = np.argsort(message, kind="stable")
     follows = first[along[1:]] == first[along[:-1]]

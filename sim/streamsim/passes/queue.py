@@ -1,7 +1,4 @@
-"""Lines, which devices hold, of the queues for cores.
-
-The line of a device is the order in which it runs its operators under the queue ``order``.
-"""
+"""Lines: the order in which each device runs its operators under the queue ``order``."""
 
 from typing import NamedTuple
 
@@ -45,14 +42,14 @@ def conflict(one_pass: Pass, place: Ints, priorities: Floats) -> Conflict | None
     if not stuck.any():
         return None
     streams = one_pass.streams
-    came = {v: int(before[v]) for v in np.flatnonzero(stuck).tolist()}
+    predecessor = {v: int(before[v]) for v in np.flatnonzero(stuck).tolist()}
     inside = np.flatnonzero(stuck[streams["source"]] & stuck[streams["target"]])
-    came |= {int(streams["target"][e]): int(streams["source"][e]) for e in inside}
-    way, v = [], next(iter(came))
-    while v not in way:
-        way.append(v)
-        v = came[v]
-    second = next(u for u in way[way.index(v) :] if came[u] == before[u])
+    predecessor |= {int(streams["target"][e]): int(streams["source"][e]) for e in inside}
+    walk, v = [], next(iter(predecessor))
+    while v not in walk:
+        walk.append(v)
+        v = predecessor[v]
+    second = next(u for u in walk[walk.index(v) :] if predecessor[u] == before[u])
     return Conflict(int(before[second]), second)
 
 

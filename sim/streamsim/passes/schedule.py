@@ -78,10 +78,10 @@ def schedule(
     >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [5e-3]], source=[0], target=[1],
     ...                           payload=[20_000], device_type=[0, 0],
     ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
-    >>> seen = schedule(compile_pass(instance), [0, 1])
-    >>> seen.start.tolist(), seen.finish.round(6).tolist()
+    >>> result = schedule(compile_pass(instance), [0, 1])
+    >>> result.start.tolist(), result.finish.round(6).tolist()
     ([0.0, 0.021], [0.001, 0.026])
-    >>> [part.name for part in seen.chain.parts], seen.chain.seconds.round(6).tolist()
+    >>> [part.name for part in result.chain.parts], result.chain.seconds.round(6).tolist()
     (['RUNNING', 'SENDING', 'RUNNING'], [0.001, 0.02, 0.005])
     """
     place = as_ints(placement)
@@ -107,7 +107,9 @@ def schedule(
         departure=journeys[:, 0].copy(),
         arrival=journeys[:, 1].copy(),
         device_busy=busy.astype(np.float64),
-        chain=trace.critical_chain(_held(one_pass, place, factor), rules.pause, makespan),
+        chain=trace.critical_chain(
+            _channel_seconds(one_pass, place, factor), rules.pause, makespan
+        ),
     )
 
 
@@ -117,24 +119,24 @@ class _Times(NamedTuple):
     ready: Floats  # [N]
     start: Floats  # [N]
     finish: Floats  # [N]
-    work: Floats  # [N] seconds it runs
+    work: Floats  # [N] seconds of running
     departure: Floats  # [M]
     arrival: Floats  # [M]
 
 
-def _held(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
+def _channel_seconds(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
     """Seconds for which each stream occupies the network, shape [M]."""
     streams = one_pass.streams
     a, b = place[streams["source"]], place[streams["target"]]
     wire = one_pass.links["seconds_per_byte"][a, b]
-    held = link_loads(streams["size"], streams["tuples"], wire, one_pass.gap) * factor
-    return np.where(a == b, 0.0, held)
+    seconds = link_loads(streams["size"], streams["tuples"], wire, one_pass.gap) * factor
+    return np.where(a == b, 0.0, seconds)
 
 
 class _Trace:
     """The chain so far, from its end.
 
-    If devices hold a ``line``, an operator that waited for its turn waited for those before it.
+    With a ``line``, an operator that waited for its turn waited for the operators before it.
     """
 
     def __init__(self, one_pass: Pass, times: _Times, place: Ints, line: Ints) -> None:
@@ -171,7 +173,7 @@ class _Trace:
     def back_through(self, v: int) -> int:
         """Trace from the finish of an operator to that of the producer it waited for, or -1.
 
-        In a line, an operator also waits for the ends of those before it, and for their inputs.
+        In a line, an operator also waits for the operators before it and for their inputs.
         """
         times = self.times
         ready, start = float(times.ready[v]), float(times.start[v])

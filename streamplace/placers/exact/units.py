@@ -12,7 +12,7 @@ from streamsim.platform import Platform
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.keep_apart import rival_columns
-from streamplace.model.memory import used, with_slack
+from streamplace.model.memory import memory_in_use, with_slack
 from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 
@@ -114,7 +114,7 @@ def are_legal(units: Units, places: Ints) -> Bools:
     a, b = units.apart.T
     legal: Bools = allowed & (places[:, a] != places[:, b]).all(axis=1)
     if len(units.memory):
-        bytes_used = used(places, units.memory, units.n_devices)
+        bytes_used = memory_in_use(places, units.memory, units.n_devices)
         legal &= (bytes_used <= with_slack(units.room)).all(axis=1)
     return legal
 
