@@ -115,7 +115,7 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
 
 
 def _under(prefix: str, arrays: Arrays) -> Arrays:
-    """Arrays whose names have a prefix, which is taken off."""
+    """Arrays whose names begin with a prefix, by the rest of the name."""
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 

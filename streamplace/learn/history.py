@@ -1,4 +1,4 @@
-"""The history of a training: the means of every epoch, the best one, and those who watch it."""
+"""The history of a training: the means of every epoch and the best one; and its watchers."""
 
 import json
 import math

@@ -1,15 +1,16 @@
 """Trainable models, and the registry that the command line and the docs read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.files import read_toml, spot
 from streamplace.learn.config import C, Config, MemoryConfig, OptionTables, Preset, validated
-from streamplace.learn.improver import Improver
 from streamplace.learn.learner import Learner
 from streamplace.model.arrays import Ints
 from streamplace.model.defaults import PRESET
@@ -54,6 +55,17 @@ class Allocator(Protocol):
         """Legal placements [S, N] of one problem, drawn from the policy."""
 
 
+Improver = Callable[[Problem, Ints, np.random.Generator, int], Iterator[Ints]]
+"""A policy with fixed weights: one episode of a problem from a legal placement [N].
+
+It yields the legal placements after its steps, at most so many [T, N] at a time.
+"""
+CHUNK = 16
+"""Most steps between two checks of the placer's budget."""
+STEPS_PER_OPERATOR = 2
+"""Steps of the longest episodes, per operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
     """A model that can be trained, and a placer of the same name."""
@@ -61,12 +73,12 @@ class LearnedModel:
     name: str
     summary: str
     config: type[Config]  # class of the model's own options
-    # By name; ``fast`` is the default, ``paper`` is there where a paper says how.
+    # By name; ``fast`` is the default, ``paper`` has the options that a paper states.
     presets: Mapping[str, Preset]
     # Makes a learner for a task; imports torch only when called.
     learner: Callable[[LearningTask, Any], Learner]
     # Reads a weights file; ``streamplace place --placer NAME`` then places greedily, and by
-    # samples. None where the placer of this name has a file of its own.
+    # samples. None if a file in ``placers`` registers the placer of this name.
     allocator: Callable[[Path], Allocator] | None = None
     # Reads a weights file of a policy that improves placements; the placer of this name runs
     # episodes.
@@ -86,12 +98,12 @@ class LearnedModel:
             )
 
 
-ASKED_ANEW = (
+OPTIONS_OF_DATA = (
     *("searched", "replayed", "places", "exploration", "exploration_decay"),
     *("imitation", "fresh", "fresh_branched"),
 )
-"""Options of models with a memory that depend on the graphs trained on, so training from weights
-takes the preset's."""
+"""Options of models with a memory that depend on the training graphs: training that starts from
+weights takes them from the preset."""
 
 MODELS: Registry[LearnedModel] = Registry("streamplace.learn.models", "model", "model")
 
@@ -130,7 +142,7 @@ def configured(
     chosen = model.presets[preset]
     options, training = chosen.model, chosen.training
     if start is not None:
-        anew = ASKED_ANEW if isinstance(options, MemoryConfig) else ()
+        anew = OPTIONS_OF_DATA if isinstance(options, MemoryConfig) else ()
         kept = {name: value for name, value in start.items() if name not in anew}
         options = _changed(options, kept, "the weights' config")
     if file is not None:

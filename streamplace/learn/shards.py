@@ -1,15 +1,16 @@
-"""A batch in shards, whose gradients are summed in fixed order, whoever computes them.
+"""A batch in shards, whose gradients are summed in a fixed order, on any number of workers.
 
 Every seed is derived from the run's seed and the position in the run (epoch, step, shard), so no
 state of a generator is kept: a resumed run is the same run, on one thread or many machines.
-Every thread of the toolkit lets torch use one, for more would add in another order.
+Torch computes in one thread at a time, since several threads sum in another order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any, Protocol
 
 import numpy as np
@@ -62,7 +63,7 @@ def batches(sizes: Longs, batch: int, seed: int, epoch: int) -> list[Longs]:
 
 
 def dealt(rows: Longs, parts: int) -> list[Longs]:
-    """Rows dealt in turn to at most so many parts, so that all have problems of similar sizes."""
+    """Rows dealt in turn to at most so many parts, which so have problems of similar sizes."""
     return [part for i in range(parts) if len(part := rows[i::parts])]
 
 
@@ -84,17 +85,14 @@ def gradient_of(learner: Learner, shard: BatchShard) -> Gradient:
 
 def summed(gradients: Iterable[Gradient]) -> Gradient:
     """Sum from the first to the last; another order would give other bits."""
-    first, *others = gradients
-    for other in others:
-        first = first + other
-    return first
+    return reduce(add, gradients)
 
 
 def gathered(parts: Sequence[Longs], of_parts: Iterable[Floats]) -> Floats:
-    """Values of problems by number, from those of parts that were dealt."""
+    """Values by row, from the values of the parts that `dealt` made."""
     values = np.empty(sum(map(len, parts)))
-    for rows, some in zip(parts, of_parts, strict=True):
-        values[rows] = some
+    for rows, of_rows in zip(parts, of_parts, strict=True):
+        values[rows] = of_rows
     return values
 
 

@@ -1,4 +1,4 @@
-"""The result of a training run: its history, its weights, and how they do on graphs held out."""
+"""The result of a training run: its history, and its weights' rewards on held-out problems."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ class HeldOut(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Share of the optimum, and the number of problems if these are not all."""
+        """Share of the optimum, with the number of proven problems if some are not."""
         if self.of_optimum is None:
             return "—"
         of = "" if self.proven == self.problems else f" ({self.proven} of {self.problems})"

@@ -1,4 +1,4 @@
-"""Graphs held out of a training, for validation: which, and how many are few."""
+"""Graphs held out of a training for validation, and warnings if they are few."""
 
 import logging
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from streamplace.model.random_numbers import generator
 LOG = logging.getLogger(__name__)
 TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
 ONE_GRAPH = (
-    "there is only one graph, so none is held out: nothing says how the model places other graphs; "
+    "there is only one graph, so none is held out, and the results say nothing about other graphs; "
     "give several"
 )
 MIN_HELD_OUT = 30
-"""Validation graphs from which on the best epoch is more than chance: the usual least sample."""
+"""Smallest number of validation graphs, the usual smallest sample, that can choose an epoch."""
 SMALL_VALIDATION = (
     "validation is on %s alone, so the choice of the best epoch is mostly chance; give more "
     "graphs, a split 'validation' of 30 or more, or place with last.safetensors"
@@ -29,7 +29,7 @@ SMALL_VALIDATION = (
 def held_out(
     problems: Sequence[Problem], share: float, seed: int
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    """Problems to train on, and those held out: a share of the graphs that the seed chooses.
+    """Problems to train on, and problems held out: a share of the graphs that the seed chooses.
 
     If graphs are in the split ``validation``, these are held out instead.
     """

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 MEASURED = "measured"
-REAL, SHIPPED = "ray", "shipped"
+RAY, SHIPPED = "ray", "shipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class TrainRequest:
     preset: str = PRESET
     config: Path | None = None  # TOML file that changes the preset
     epochs: int | None = None  # None for those of the preset
-    rate: tuple[float, ...] = ()  # rates of every problem; empty for the own rate of each
+    rate: tuple[float, ...] = ()  # rates of every problem; empty for the rate of its graph
     objective: str = ""  # empty for that of the graphs
     reward: str | Measure = "steady"
     device: str = "auto"
@@ -84,7 +84,7 @@ class TrainRequest:
         return tuple(problem.at_rate(rate) for problem in problems for rate in rates)
 
     def rates_of(self, problems: Sequence[Problem]) -> tuple[float, ...]:
-        """Rate of every problem of `at_rates`, as it was given: scaled ones are rounded."""
+        """Requested rate of every problem of `at_rates`, whose own rates are rounded."""
         if rates := self.rate:
             return rates * (len(problems) // len(rates))
         is_pass = named_objective(self.objective).kind == "pass"  # which has no rate
@@ -98,7 +98,7 @@ class TrainRequest:
 def run_training(
     request: TrainRequest, *, watcher: Watcher | None = None, track: Track = tracked
 ) -> Trained:
-    """Train a model into a folder, or go on where training was stopped.
+    """Train a model into a folder, or continue a training that was stopped.
 
     ``track`` shows the progress of the work before training.
     """
@@ -185,7 +185,7 @@ class TrainingRun:
         return run
 
     def checkpoint(self) -> "Checkpoint | None":
-        """Return the checkpoint to resume; no run is overwritten, none mixed with another."""
+        """Checkpoint to resume, None for a new run; SettingError if the folder has another run."""
         from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         folder = self.request.folder
@@ -262,7 +262,7 @@ class TrainingRun:
 
     @property
     def trained_on(self) -> str:
-        """What the model is trained on, in words."""
+        """Number of training graphs, in words."""
         return counted(self._graphs(self.training), "graph")
 
     def _graphs(self, problems: Sequence[Problem]) -> int:
@@ -279,7 +279,7 @@ class TrainingRun:
         return optima
 
     def _reward(self) -> AbstractContextManager[str | Measure]:
-        if self.request.reward != REAL:
+        if self.request.reward != RAY:
             return nullcontext(self.request.reward)
         from streamplace.engines.ray.passes import RayPasses
 

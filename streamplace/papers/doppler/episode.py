@@ -60,7 +60,7 @@ class DeviceTimes(NamedTuple):
 
 
 class Schedules:
-    """What was decided so far in S episodes; tasks and devices are columns [S, 1]."""
+    """Decisions so far in S episodes; tasks and devices are columns [S, 1]."""
 
     def __init__(self, problem: TaskTensors, episodes: int) -> None:
         n, d = problem.work.shape

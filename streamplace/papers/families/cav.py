@@ -37,7 +37,7 @@ class Measured(NamedTuple):
     ms: tuple[float, float, float]  # mean running time on each type of device
     message: int  # bytes that are sent when it moves; its output is assumed to have as many
     static: int  # bytes that a device holds to run it
-    startup_ms: tuple[float, float]  # on types a and c; b was not measured and is taken for an a
+    startup_ms: tuple[float, float]  # on types a and c; b was not measured and counts as a
 
 
 MEASURED = {
@@ -68,7 +68,7 @@ _DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 
 class Car(NamedTuple):
-    """A drive: the crossings that a car comes by, and its speed."""
+    """A drive: the crossings on a car's way, and its speed."""
 
     route: Floats  # [K, 2] crossings in order, in blocks
     offset: float  # metres from the first of them at time 0

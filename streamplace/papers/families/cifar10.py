@@ -20,11 +20,11 @@ NODES = 5
 OPERATIONS = ("sep3", "sep5", "avgpool", "maxpool", "identity")
 BATCH, SIDE, CHANNELS, CLASSES = 128, 32, 36, 10
 CELLS = (17, 20)
-"""Fewest and most cells of a network."""
+"""Smallest and largest number of cells of a network."""
 READS_BEFORE = 0.8
 """Share of operations that read one of the two cells before, others any earlier result."""
 LONGEST_PATH = range(74, 155)
-"""Edges of the longest path, as in Table I; other networks are drawn again."""
+"""Edges of the longest path, the diameter of Table I; other networks are drawn again."""
 
 
 class Shape(NamedTuple):
@@ -63,7 +63,7 @@ def _drawn_network(rng: np.random.Generator) -> tuple[NeuralNet, int]:
     while True:
         net, cells = NeuralNet(), int(rng.integers(*CELLS, endpoint=True))
         _write(net, draw_cell(rng), cells)
-        if net.longest_path in LONGEST_PATH:
+        if net.tasks.longest_path in LONGEST_PATH:
             return net, cells
 
 
@@ -101,7 +101,7 @@ def _write(net: NeuralNet, cell: ConvCell, cells: int) -> None:
 def _write_cell(
     net: NeuralNet, name: str, cell: ConvCell, shape: Shape, results: tuple[int, int]
 ) -> int:
-    """Add a cell; what no node of it reads is joined into its result."""
+    """Add a cell, whose result joins the results that none of its nodes reads."""
     size, channels = shape.elements, shape.channels
     made = [
         net.add(f"{name}/in{i}", "conv1", [row], 2.0 * channels * size, size)
@@ -120,7 +120,7 @@ def _write_cell(
 
 
 def _applied(net: NeuralNet, name: str, operation: str, row: int, shape: Shape) -> int:
-    """Row of an operation's result, that of its input where nothing is done."""
+    """Row of an operation's result; of its input for the identity."""
     if operation == "identity":
         return row
     return net.add(name, operation, [row], shape.flops(operation), shape.elements)

@@ -171,7 +171,7 @@ def _edges(layer: Rows, connect: float, rng: np.random.Generator) -> Rows:
 
 
 GRID = "grid"
-MOST_TASKS = 70
+MAX_TASKS = 70
 _SPREADS = (0.2, 0.5, 0.8)
 T = TypeVar("T")
 
@@ -209,7 +209,7 @@ def _program_shape(rng: np.random.Generator) -> tuple[ProgramShape, Rows]:
             bytes_spread=_one_of(rng, _SPREADS),
         )
         layers = draw_layers(shape, rng)
-        if len(layers) <= MOST_TASKS:
+        if len(layers) <= MAX_TASKS:
             return shape, layers
 
 
@@ -234,7 +234,7 @@ class Setting(NamedTuple):
     networks: dict[str, range]  # seeds of each split
     programs: dict[str, range]  # seeds of each split
 
-    def most(self, split: str) -> int:
+    def max_problems(self, split: str) -> int:
         """Different problems of a split: every task graph on every network."""
         return self.graphs(split) * len(self.networks[split])
 
@@ -288,13 +288,14 @@ class Giph:
             return
         if self.setting not in SETTINGS:
             raise SettingError(
-                f"there is no setting {quoted(self.setting)}. Known: {', '.join([*SETTINGS, GRID])}"
+                f"there is no setting {quoted(self.setting)}; name one of "
+                f"{', '.join([*SETTINGS, GRID])}"
             )
         for split in SPLITS:
-            most = SETTINGS[self.setting].most(split)
-            if self.problems_of(split) > most:
+            limit = SETTINGS[self.setting].max_problems(split)
+            if self.problems_of(split) > limit:
                 raise SettingError(
-                    f"problems is {self.problems}; setting {self.setting} has {most} for the "
+                    f"problems is {self.problems}; setting {self.setting} has {limit} for the "
                     f"split {split} (every task graph on every network)"
                 )
 
@@ -330,26 +331,25 @@ def _grid(name: str, split: str, count: int, seed: int) -> Iterator[Problem]:
 
 
 def _problems(name: str, split: str, count: int, seed: int) -> Iterator[Problem]:
-    """Every task graph once, then every one again on another network, as many as asked for."""
+    """So many problems: every task graph once, then every one again on another network."""
     setting = SETTINGS[name]
     pairs = list(product(setting.programs[split], range(len(SHAPES))))
-    clusters = {n: network_of(setting, n, seed).cluster() for n in setting.networks[split]}
+    clusters = {n: _cluster(setting, n, seed) for n in setting.networks[split]}
     for k in range(count):
         program, shape = pairs[k % len(pairs)]
         order = generator(seed, _PAIRING, program, shape).permutation(setting.networks[split])
         network = int(order[k // len(pairs)])
-        graph = program_of(name, split, (program, shape, network), seed)
+        graph = _program(name, split, (program, shape, network), seed)
         yield Problem(graph, clusters[network])
 
 
-def network_of(setting: Setting, number: int, seed: int) -> DeviceNetwork:
-    """Network of a number."""
+def _cluster(setting: Setting, number: int, seed: int) -> Cluster:
     rng = generator(seed, _NETWORK, *setting.devices, number)
     devices = int(rng.integers(*setting.devices, endpoint=True))
-    return draw_network(NetworkShape(devices), rng)
+    return draw_network(NetworkShape(devices), rng).cluster()
 
 
-def program_of(setting: str, split: str, numbers: tuple[int, int, int], seed: int) -> StreamGraph:
+def _program(setting: str, split: str, numbers: tuple[int, int, int], seed: int) -> StreamGraph:
     """Task graph of a program seed and a shape, named after these and its network."""
     program, number, network = numbers
     shape = SHAPES[number]

@@ -59,26 +59,21 @@ class NeuralNets:
 
 
 class NeuralNet:
-    """A neural network as it is written down, group by group."""
+    """A neural network that is built group by group."""
 
     def __init__(self) -> None:
-        self._tasks = TaskList()
-
-    @property
-    def longest_path(self) -> int:
-        """Edges of the longest path, which the traversal-order study calls the diameter."""
-        return self._tasks.longest_path
+        self.tasks = TaskList()
 
     def add(self, name: str, kind: str, inputs: Iterable[int], flops: float, elements: int) -> int:
         """Row of a new group of operations, from its FLOPs forward and the elements it puts out."""
         size = ELEMENT_BYTES * elements
         time_us = microseconds(flops)
-        return self._tasks.add(name, kind, inputs, time_us, size, memory=size)
+        return self.tasks.add(name, kind, inputs, time_us, size, memory=size)
 
     def problem(self, name: str, devices: int, attributes: Mapping[str, Attribute]) -> Problem:
         """The problem of placing it on equal devices."""
         cluster = Cluster.uniform(devices, mips=1, bandwidth=BUS)
-        return Problem(self._tasks.graph(name, attributes), cluster)
+        return Problem(self.tasks.graph(name, attributes), cluster)
 
 
 def draw_cell(nodes: int, rng: np.random.Generator) -> Cell:

@@ -73,7 +73,7 @@ class HdpModule(nn.Module):
         given: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Decisions:
-        """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`."""
+        """Placements of a batch; see `streamplace.learn.constructive.policy`."""
         values, start = self.encode(batch)
         inputs, keys = self.read(values), self.key(values)[:, None]
         hidden_from = torch.zeros_like(values[..., 0]).masked_fill(~batch.present, -torch.inf)
@@ -105,8 +105,8 @@ class HdpModule(nn.Module):
             batch.features, lengths, batch_first=True, enforce_sorted=False
         )
         states, (last, _) = self.encoder(packed)
-        most = batch.features.shape[1]
-        values, _ = pad_packed_sequence(states, batch_first=True, total_length=most)
+        n = batch.features.shape[1]
+        values, _ = pad_packed_sequence(states, batch_first=True, total_length=n)
         return values, torch.cat([last[0], last[1]], dim=1)
 
     def _decided(self, batch: Sequences, given: Tensor | None) -> Tensor:

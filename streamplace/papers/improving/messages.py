@@ -117,7 +117,7 @@ class Messages(nn.Module):
 
 
 def summaries(graph: NodeGraph, along: Messages, against: Messages) -> Tensor:
-    """Summaries [10, X] of all that is upstream of every node, and of all that is downstream.
+    """Summaries [10, X] of the graphs upstream and downstream of every node.
 
     Every node u has features x_u, every edge features x_vu. With ξ(u) the nodes from which an edge
     leads to u, and f₂ a linear map and ReLU, messages along the edges are
@@ -199,15 +199,15 @@ def begin(module: nn.Module) -> None:
 
 
 def scaled(table: Tensor, exists: Tensor, episode: Tensor, episodes: int) -> Tensor:
-    """Scale features [F, R, C] of what exists [R, C] to [-1, 1] within each episode [R].
+    """Scale features [F, R, C] of existing nodes or edges [R, C] to [-1, 1] per episode [R].
 
     A feature whose values are all equal is 0.
     """
     far = torch.where(exists, 0.0, torch.inf)
     rows = torch.cat([table + far, far - table]).amin(2)
-    found = rows.new_full((len(rows), episodes), torch.inf)
-    found = found.scatter_reduce(1, episode.expand_as(rows), rows, "amin")
-    low, minus_high = found.index_select(1, episode)[..., None].chunk(2)
+    least = rows.new_full((len(rows), episodes), torch.inf)
+    least = least.scatter_reduce(1, episode.expand_as(rows), rows, "amin")
+    low, minus_high = least.index_select(1, episode)[..., None].chunk(2)
     spread = -minus_high - low
     varies = spread > 0
     factor = torch.where(varies, 2 / spread, 0.0)

@@ -19,11 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.learn.algorithms.baselines import more_than_others
-from streamplace.learn.improver import STEPS_PER_OPERATOR
+from streamplace.learn.algorithms.baselines import leave_one_out
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
-from streamplace.learn.registry import LearningTask
+from streamplace.learn.registry import STEPS_PER_OPERATOR, LearningTask
 from streamplace.learn.reward import with_costs
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
@@ -32,7 +31,7 @@ from streamplace.papers.improving.batch import side_by_side
 from streamplace.papers.improving.episodes import Episodes, ImprovementStep, ImprovingPolicy
 from streamplace.papers.improving.model import ImprovingConfig
 
-LEAST = 1e-12
+MIN_REWARD = 1e-12
 """Smallest reward whose logarithm is taken."""
 
 
@@ -61,7 +60,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         for row, problem, places in zip(numbers, problems, placements, strict=True):
             judged = [self._rewards_and_costs(problem, one) for one in places]
             rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
-            self._past.meet(row, places.reshape(-1, problem.n_operators), rewards.ravel())
+            self._past.update(row, places.reshape(-1, problem.n_operators), rewards.ravel())
             weights.append(self._advantages(row, self._drops(rewards, costs)) / episodes)
             reward += float(rewards.max(axis=1).mean())
         shares = [np.full_like(weight, 1 / weight.size) for weight in weights]
@@ -114,10 +113,10 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     ) -> Iterator[Ints]:
         """Placements [episodes, steps + 1, n] of every problem, from those after each step."""
         each = np.split(torch.stack([*places], 1).to("cpu", torch.int32).numpy(), len(problems))
-        for start, problem, own in zip(starts, problems, each, strict=True):
+        for start, problem, rows in zip(starts, problems, each, strict=True):
             n = problem.n_operators
-            own = own[:, : self._policy.steps_per_task * n, :n]
-            yield np.concatenate([np.broadcast_to(start, (len(own), 1, n)), own], axis=1)
+            rows = rows[:, : self._policy.steps_per_task * n, :n]
+            yield np.concatenate([np.broadcast_to(start, (len(rows), 1, n)), rows], axis=1)
 
     def _start(self, row: int, rng: np.random.Generator) -> Ints:
         problem = self.task.training[row]
@@ -128,7 +127,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     def _drops(self, rewards: Floats, costs: Floats) -> Floats:
         """Fall of the cost [S, T] at every step of episodes, from the placements' [S, T + 1]."""
         if self.config.cost == "logarithm":
-            return np.diff(np.log(np.maximum(rewards, LEAST)), axis=1)
+            return np.diff(np.log(np.maximum(rewards, MIN_REWARD)), axis=1)
         return -np.diff(costs, axis=1)
 
     def _advantages(self, row: int, drops: Floats) -> Floats:
@@ -138,7 +137,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
             return np.asarray(early * (returns - running_mean(drops)))
         if self.config.comparison == "earlier":
             return returns - self._past.mean_return(row, returns)
-        return returns if len(returns) < 2 else more_than_others(returns)
+        return returns if len(returns) < 2 else leave_one_out(returns)
 
 
 def learner_of(task: LearningTask, config: ImprovingConfig, policy: str) -> ImprovingLearner:
@@ -167,7 +166,7 @@ class EpisodeMemory(RowMemory):
             }
         )
 
-    def meet(self, row: int, places: Ints, rewards: Floats) -> None:
+    def update(self, row: int, places: Ints, rewards: Floats) -> None:
         """Remember the best of placements [B, n], the first of equal ones."""
         best = int(rewards.argmax())
         if rewards[best] > self.rewards[row]:
@@ -175,7 +174,7 @@ class EpisodeMemory(RowMemory):
             self._places[row, : places.shape[1]] = places[best]
 
     def best(self, row: int, operators: int) -> Ints:
-        """Best placement [n] so far; all operators on the first device before any."""
+        """Best placement [n] so far; before the first one, all operators on the first device."""
         return self._places[row, :operators]
 
     def mean_return(self, row: int, returns: Floats) -> Floats:

@@ -32,8 +32,8 @@ class MaxPooling(nn.Module):
 
     def forward(self, h: Tensor, into: Tensor) -> Tensor:
         """View [G, N, m] from the one before [G, N, in]; ``into`` [G, N, N] is 0 or 1."""
-        most = (into[..., None] * self.incoming(h).relu()[:, None]).amax(2)
-        return torch.cat([self.own(h), self.pooled(most)], dim=2)
+        largest = (into[..., None] * self.incoming(h).relu()[:, None]).amax(2)
+        return torch.cat([self.own(h), self.pooled(largest)], dim=2)
 
 
 def neighbours(streams: Tensor, generator: Generator) -> Tensor:
@@ -59,7 +59,7 @@ class FeatureMap(nn.Module):
 
 
 class EncodedOperators(NamedTuple):
-    """Encoded operators, and what is computed of them once per graph."""
+    """Encoded operators, and their parts of layers, computed once per graph."""
 
     inputs: Tensor  # [G, N, 4W] part of the LSTM's input, and its bias
     nodes: Tensor  # [G, N, W]
@@ -96,7 +96,7 @@ class AdditiveDecoder(nn.Module):
         nn.init.ones_(self.read.bias[width : 2 * width])  # the gate that forgets, open at first
 
     def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
-        """What decisions need of encoded operators [G, N, W] in the order of decision."""
+        """Prepare encoded operators [G, N, W], in the order of decision, for the decisions."""
         values = nodes if self.read_upstream is None else self.read_upstream(self.devices)
         return EncodedOperators(self.read(nodes), nodes, hidden_from(nodes, batch), values)
 

@@ -17,7 +17,7 @@ from streamplace.learn.registry import LearnedModel, imported, register
 FEATURES = ("log load", "log transfer", "load", "transfer")
 """Features of an operator; those of the paper are the last two, as they are."""
 COMMON = ("load per device", "transfer per device", "one by devices", "log operators")
-"""Further features, the same for all operators, where devices are told by what they are."""
+"""Features of the problem, which all operators share, if devices are described by features."""
 
 
 class AllocatorConfig(MemoryConfig):
@@ -122,7 +122,7 @@ DESCRIBED: dict[str, Any] = {
     "imitation": 4,
     "exploration": 0.0,
 }
-"""Options for devices that are told by what they are and hold; a search finds what to imitate."""
+"""Options for devices that are described by features; a search finds placements to imitate."""
 DESCRIBED_TRAINING = FAST_TRAINING.model_copy(
     update={"epochs": 14, "learning_rate": 2e-3, "final_learning_rate": 2e-5}
 )

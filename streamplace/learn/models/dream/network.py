@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from streamplace.learn.constructive.policy import CLOSED, Decisions, chosen_devices
+from streamplace.learn.constructive.policy import CLOSED, Decisions, FeatureScale, chosen_devices
 from streamplace.learn.env import Batch, Environment, Observation
 from streamplace.learn.models.dream.additive import (
     AdditiveDecoder,
@@ -24,7 +24,7 @@ from streamplace.learn.models.dream.additive import (
     neighbours,
 )
 from streamplace.learn.models.dream.devices import N_FEATURES, N_READ, DeviceFeatures, summary
-from streamplace.learn.models.dream.features import OperatorScale, operator_features
+from streamplace.learn.models.dream.features import operator_features
 from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.parameters import lstm, normal
 
@@ -125,7 +125,7 @@ class Decoder(nn.Module):
         nn.init.orthogonal_(self.recurrent)
 
     def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
-        """What decisions need of encoded operators [G, N, W] in the order of decision."""
+        """Prepare encoded operators [G, N, W], in the order of decision, for the decisions."""
         values = self.context_layer(nodes)
         return EncodedOperators(self.read(nodes), nodes, hidden_from(nodes, batch), values)
 
@@ -170,7 +170,7 @@ class EncoderDecoder(nn.Module):
     std: Tensor
 
     def __init__(
-        self, encoder: nn.Module, decoder: Any, scale: OperatorScale, config: AllocatorConfig
+        self, encoder: nn.Module, decoder: Any, scale: FeatureScale, config: AllocatorConfig
     ) -> None:
         super().__init__()
         self.encoder, self.decoder, self.names = encoder, decoder, scale.names
@@ -185,7 +185,7 @@ class EncoderDecoder(nn.Module):
         given: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Decisions:
-        """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`."""
+        """Placements of a batch; see `streamplace.learn.constructive.policy`."""
         features = ((operator_features(batch, self.names) - self.mean) / self.std).float()
         units = batch.in_yardsticks() if self._described else batch
         alike = torch.zeros_like(batch.alike) if self._all_open else batch.alike
@@ -211,7 +211,7 @@ class EncoderDecoder(nn.Module):
         return Decisions.of(env.placements, each, batch.present.sum(1))
 
 
-def built_module(model: str, config: AllocatorConfig, scale: OperatorScale) -> EncoderDecoder:
+def built_module(model: str, config: AllocatorConfig, scale: FeatureScale) -> EncoderDecoder:
     """Model of this name with fresh parameters from torch's generator."""
     upstream, additive = model == "dream", config.attention == "additive"
     if isinstance(config, GraphAllocatorConfig):

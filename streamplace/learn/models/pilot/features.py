@@ -1,9 +1,9 @@
-"""What pilot knows: features of units and pairs, and of devices under the placement so far.
+"""Features that pilot knows: of units and pairs, and of devices under the placement so far.
 
 All loads are in units of the *yardstick*, the least peak that any placement could have, but at
 least 1: an operator of 0.4 needs four tenths of the load that the fullest resource must carry in
-any case, at any rate, on any number of devices of any speed. These numbers are the only inputs that
-the network has, in the core and in torch. Features of devices are computed by
+any case, at any rate, on any number of devices of any speed. These numbers are the only inputs of
+the network, in the core and in torch. Features of devices are computed by
 `streamsim._core.PilotState`.
 """
 
@@ -131,7 +131,7 @@ def _small(load: Floats) -> Floats:
 def decision_order(level: Level, rollout: int = 0) -> Ints:
     """Units [U], always the one to which most flow leads; first those with one device, then rivals.
 
-    What must not be separated is placed early, while there is room. The first rollout begins at the
+    Units with few choices are placed early, while there is room. The first rollout begins at the
     heaviest pair, the k-th after it at the k-th lightest unit.
     """
     first = _lightest(level, rollout - 1) if rollout else None
@@ -188,5 +188,5 @@ class StepFeature(IntEnum):
 
 
 N_DEVICE, N_STEP = len(DeviceFeature), len(StepFeature)
-MOST = 4.0
-"""Largest value of a feature that has no bound of its own."""
+MAX_FEATURE = 4.0
+"""Largest value of a feature without another bound."""

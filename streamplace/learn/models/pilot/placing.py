@@ -24,7 +24,6 @@ from streamplace.learn.models.pilot.rollouts import (
     heads_of,
     maps_of,
     network_of,
-    new_record,
     places_after,
     rollouts,
 )
@@ -68,7 +67,7 @@ class TrainedPilot:
 
     def _chosen(self, features: PilotFeatures, uniform: Singles) -> Ints:
         fixed, heads = np.full(uniform.shape, -1, np.int32), heads_of(self.network, features)
-        return rollouts(features, heads, fixed, uniform, new_record(0, features))[0]
+        return rollouts(features, heads, fixed, uniform)
 
 
 @loaded

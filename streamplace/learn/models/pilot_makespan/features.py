@@ -1,4 +1,4 @@
-"""What the policy knows: a problem and its previous schedule, and devices for one task.
+"""Features of the policy: of a problem and its previous schedule, and of devices for one task.
 
 The features of a device are the effect of running a task there, given the schedule so far. All
 times are shares of the span of the previous schedule. These numbers are the only inputs of the
