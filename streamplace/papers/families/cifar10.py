@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.families.draws import one_of
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
@@ -70,17 +71,13 @@ def _drawn_network(rng: np.random.Generator) -> tuple[NeuralNet, int]:
 def draw_cell(rng: np.random.Generator) -> ConvCell:
     """Draw a cell; results 0 and 1 are those of the two cells before."""
     return [
-        (_read(rng, i), _operation(rng), _read(rng, i), _operation(rng))
+        (_read(rng, i), one_of(rng, OPERATIONS), _read(rng, i), one_of(rng, OPERATIONS))
         for i in range(2, 2 + NODES)
     ]
 
 
 def _read(rng: np.random.Generator, results: int) -> int:
     return int(rng.integers(2 if rng.random() < READS_BEFORE else results))
-
-
-def _operation(rng: np.random.Generator) -> str:
-    return OPERATIONS[int(rng.integers(len(OPERATIONS)))]
 
 
 def _write(net: NeuralNet, cell: ConvCell, cells: int) -> None:

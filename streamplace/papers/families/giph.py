@@ -15,13 +15,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
-from streamplace.families.draws import THOUSANDTHS, around, short, thousandths
+from streamplace.families.draws import THOUSANDTHS, around, one_of, short, thousandths
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.arrays import Floats
@@ -173,17 +173,16 @@ def _edges(layer: Rows, connect: float, rng: np.random.Generator) -> Rows:
 GRID = "grid"
 MAX_TASKS = 70
 _SPREADS = (0.2, 0.5, 0.8)
-T = TypeVar("T")
 
 
 def grid_problem(name: str, split: str, rng: np.random.Generator) -> Problem:
     """Draw a problem of 3 to 70 tasks on 5, 10 or 20 devices."""
     shape, layers = _program_shape(rng)
     network = NetworkShape(
-        devices=_one_of(rng, (5, 10, 20)),
-        support=_one_of(rng, (0.2, 0.4, 0.6)),
-        bandwidth_spread=_one_of(rng, _SPREADS),
-        speed_spread=_one_of(rng, _SPREADS),
+        devices=one_of(rng, (5, 10, 20)),
+        support=one_of(rng, (0.2, 0.4, 0.6)),
+        bandwidth_spread=one_of(rng, _SPREADS),
+        speed_spread=one_of(rng, _SPREADS),
     )
     attributes: dict[str, Attribute] = {
         "family": "giph",
@@ -200,21 +199,17 @@ def _program_shape(rng: np.random.Generator) -> tuple[ProgramShape, Rows]:
     """A shape and its layers, drawn again while they hold too many tasks."""
     while True:
         shape = ProgramShape(
-            v=_one_of(rng, (10, 20, 30)),
-            alpha=_one_of(rng, (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)),
-            connect=_one_of(rng, (0.1, 0.2, 0.4, 0.8)),
-            compute=_one_of(rng, (5.0, 50.0, 100.0)),
-            bytes=_one_of(rng, (100.0, 1000.0, 10_000.0)),
-            compute_spread=_one_of(rng, _SPREADS),
-            bytes_spread=_one_of(rng, _SPREADS),
+            v=one_of(rng, (10, 20, 30)),
+            alpha=one_of(rng, (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)),
+            connect=one_of(rng, (0.1, 0.2, 0.4, 0.8)),
+            compute=one_of(rng, (5.0, 50.0, 100.0)),
+            bytes=one_of(rng, (100.0, 1000.0, 10_000.0)),
+            compute_spread=one_of(rng, _SPREADS),
+            bytes_spread=one_of(rng, _SPREADS),
         )
         layers = draw_layers(shape, rng)
         if len(layers) <= MAX_TASKS:
             return shape, layers
-
-
-def _one_of(rng: np.random.Generator, values: tuple[T, ...]) -> T:
-    return values[int(rng.integers(len(values)))]
 
 
 SHAPES = tuple(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamplace.families.draws import one_of
 from streamplace.families.parameters import check, parameter
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import Attribute
@@ -82,7 +83,7 @@ def draw_cell(nodes: int, rng: np.random.Generator) -> Cell:
     >>> [before for before, _ in draw_cell(5, np.random.default_rng(0))]
     [-1, 0, 1, 2, 2]
     """
-    return [(_read(rng, i), ACTIVATIONS[int(rng.integers(len(ACTIVATIONS)))]) for i in range(nodes)]
+    return [(_read(rng, i), one_of(rng, ACTIVATIONS)) for i in range(nodes)]
 
 
 def ends_of(cell: Cell) -> list[int]:

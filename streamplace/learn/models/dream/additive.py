@@ -67,12 +67,6 @@ class EncodedOperators(NamedTuple):
     values: Tensor  # [G, N, W] part of the MLP's first layer, or [D, 4W] of the LSTM's input
 
 
-def hidden_from(nodes: Tensor, batch: Batch) -> Tensor:
-    """Scores [G, 1, N] to be added: 0 for operators, -∞ for padding."""
-    padding = ~batch.steps(batch.present)[:, None]
-    return nodes.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
-
-
 class AdditiveDecoder(nn.Module):
     """Chooses devices operator by operator; without a graph encoder, it is one causal LSTM."""
 
@@ -95,10 +89,9 @@ class AdditiveDecoder(nn.Module):
         nn.init.zeros_(self.read.bias)
         nn.init.ones_(self.read.bias[width : 2 * width])  # the gate that forgets, open at first
 
-    def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
-        """Prepare encoded operators [G, N, W], in the order of decision, for the decisions."""
-        values = nodes if self.read_upstream is None else self.read_upstream(self.devices)
-        return EncodedOperators(self.read(nodes), nodes, hidden_from(nodes, batch), values)
+    def values(self, nodes: Tensor) -> Tensor:
+        """`EncodedOperators.values` of encoded operators."""
+        return nodes if self.read_upstream is None else self.read_upstream(self.devices)
 
     def step(
         self, operators: EncodedOperators, t: int, seen: Observation, state: Tensor, cell: Tensor

@@ -20,7 +20,6 @@ from streamplace.learn.models.dream.additive import (
     FeatureMap,
     Generator,
     MaxPooling,
-    hidden_from,
     neighbours,
 )
 from streamplace.learn.models.dream.devices import N_FEATURES, N_READ, DeviceFeatures, summary
@@ -124,10 +123,9 @@ class Decoder(nn.Module):
         self.follows = described or config.previous or upstream
         nn.init.orthogonal_(self.recurrent)
 
-    def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
-        """Prepare encoded operators [G, N, W], in the order of decision, for the decisions."""
-        values = self.context_layer(nodes)
-        return EncodedOperators(self.read(nodes), nodes, hidden_from(nodes, batch), values)
+    def values(self, nodes: Tensor) -> Tensor:
+        """`EncodedOperators.values` of encoded operators."""
+        return cast(Tensor, self.context_layer(nodes))
 
     def step(
         self, operators: EncodedOperators, t: int, seen: Observation, state: Tensor, cell: Tensor
@@ -191,7 +189,10 @@ class EncoderDecoder(nn.Module):
         alike = torch.zeros_like(batch.alike) if self._all_open else batch.alike
         env = Environment(replace(units, alike=alike))
         nodes, graph = self.encoder(features, batch, generator)
-        operators = self.decoder.operators(nodes, batch)
+        padding = ~batch.steps(batch.present)[:, None]
+        hidden_from = nodes.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
+        values = self.decoder.values(nodes)
+        operators = EncodedOperators(self.decoder.read(nodes), nodes, hidden_from, values)
         if given is None:
             given = batch.order[:, None][:, :0]
         replayed = batch.along(batch.canonical(given))
