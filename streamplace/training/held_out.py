@@ -14,16 +14,8 @@ from streamplace.model.random_numbers import generator
 
 LOG = logging.getLogger(__name__)
 TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
-ONE_GRAPH = (
-    "there is only one graph, so none is held out, and the results say nothing about other graphs; "
-    "give several"
-)
 MIN_HELD_OUT = 30
 """Smallest number of validation graphs, the usual smallest sample, that can choose an epoch."""
-SMALL_VALIDATION = (
-    "validation is on %s alone, so the choice of the best epoch is mostly chance; give more "
-    "graphs, a split 'validation' of 30 or more, or place with last.safetensors"
-)
 
 
 def held_out(
@@ -55,6 +47,13 @@ def warn_of_few(graphs: int, *, wanted: bool) -> None:
     if graphs >= MIN_HELD_OUT:
         return
     if graphs:
-        LOG.warning(SMALL_VALIDATION, counted(graphs, "graph"))
+        LOG.warning(
+            "validation is on %s alone, so the choice of the best epoch is mostly chance; give "
+            "more graphs, a split 'validation' of 30 or more, or place with last.safetensors",
+            counted(graphs, "graph"),
+        )
     elif wanted:
-        LOG.warning("%s", ONE_GRAPH)
+        LOG.warning(
+            "there is only one graph, so none is held out, and the results say nothing about other "
+            "graphs; give several"
+        )

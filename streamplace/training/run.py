@@ -110,17 +110,16 @@ def run_training(
 
 
 def gradient_workers(
-    request: TrainRequest, learner: Learner, make: Callable[[], Learner]
+    ray: Any, learner: Learner, make: Callable[[], Learner]
 ) -> "AbstractContextManager[GradientWorkers]":
-    """Compute for a learner that ``make`` built, on this machine or on Ray."""
-    on = request.on
-    if on is None:
+    """Compute for a learner that ``make`` built, on Ray, or on this machine where that is None."""
+    if ray is None:
         from streamplace.learn.shards import thread_workers
 
         return thread_workers(learner)
-    from streamplace.training.ray_workers import ray_workers
+    from streamplace.training.ray_workers import RayWorkers
 
-    return ray_workers(on, learner, make)
+    return nullcontext(RayWorkers(ray, learner, make))
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
@@ -215,12 +214,12 @@ class TrainingRun:
         elif isinstance(options, MemoryConfig) and options.searched:
             targets = solver.searched(self.training, options.searched)
         history, optima = History(), np.full(len(self.validation), np.nan)
-        with connected(request.on), self._reward() as reward:
+        with connected(request.on) as ray, self._reward() as reward:
             make = partial(built, self.model, self._task(targets, reward), self.preset)
             learner = make()
             if self.start is not None:
                 begin_from(learner, self.start, str(request.start))
-            with gradient_workers(request, learner, make) as workers:
+            with gradient_workers(ray, learner, make) as workers:
                 loop = TrainingLoop(
                     learner,
                     workers,

@@ -61,7 +61,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
             judged = [self._rewards_and_costs(problem, one) for one in places]
             rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
             self._past.update(row, places.reshape(-1, problem.n_operators), rewards.ravel())
-            weights.append(self._advantages(row, self._drops(rewards, costs)) / episodes)
+            weights.append(self._advantages(row, rewards, costs) / episodes)
             reward += float(rewards.max(axis=1).mean())
         shares = [np.full_like(weight, 1 / weight.size) for weight in weights]
         log_p, entropy = self._policy.likelihood(run.batch, steps)
@@ -122,15 +122,14 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         problem = self.task.training[row]
         if self.config.start == "random":
             return random_placements(problem, 1, rng)[0]
-        return problem.repaired(self._past.best(row, problem.n_operators)[None])[0]
+        return problem.repaired(self._past.places[row, None, : problem.n_operators])[0]
 
-    def _drops(self, rewards: Floats, costs: Floats) -> Floats:
-        """Fall of the cost [S, T] at every step of episodes, from the placements' [S, T + 1]."""
+    def _advantages(self, row: int, rewards: Floats, costs: Floats) -> Floats:
+        """Advantages [S, T] of the steps of episodes, by their placements' costs [S, T + 1]."""
         if self.config.cost == "logarithm":
-            return np.diff(np.log(np.maximum(rewards, MIN_REWARD)), axis=1)
-        return -np.diff(costs, axis=1)
-
-    def _advantages(self, row: int, drops: Floats) -> Floats:
+            drops = np.diff(np.log(np.maximum(rewards, MIN_REWARD)), axis=1)
+        else:
+            drops = -np.diff(costs, axis=1)
         returns = discounted(drops, self.config.discount)
         if self.config.comparison == "running-mean":
             early = self.config.discount ** np.arange(returns.shape[1])
@@ -154,13 +153,13 @@ class EpisodeMemory(RowMemory):
     def __init__(self, problems: Sequence[Problem]) -> None:
         n, operators = len(problems), max(problem.n_operators for problem in problems)
         self.rewards: Floats = np.zeros(n)
-        self._places: Ints = np.zeros((n, operators), np.int32)
+        self.places: Ints = np.zeros((n, operators), np.int32)  # at first all on one device
         self._returns: Floats = np.zeros((n, STEPS_PER_OPERATOR * operators))
         self._episodes: Longs = np.zeros(n, np.int64)
         super().__init__(
             {
                 "past.rewards": self.rewards,
-                "past.places": self._places,
+                "past.places": self.places,
                 "past.returns": self._returns,
                 "past.episodes": self._episodes,
             }
@@ -171,11 +170,7 @@ class EpisodeMemory(RowMemory):
         best = int(rewards.argmax())
         if rewards[best] > self.rewards[row]:
             self.rewards[row] = rewards[best]
-            self._places[row, : places.shape[1]] = places[best]
-
-    def best(self, row: int, operators: int) -> Ints:
-        """Best placement [n] so far; before the first one, all operators on the first device."""
-        return self._places[row, :operators]
+            self.places[row, : places.shape[1]] = places[best]
 
     def mean_return(self, row: int, returns: Floats) -> Floats:
         """Mean return [t] of every step of episodes [S, t] and of all before them."""

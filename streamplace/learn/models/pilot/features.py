@@ -134,7 +134,11 @@ def decision_order(level: Level, rollout: int = 0) -> Ints:
     Units with few choices are placed early, while there is room. The first rollout begins at the
     heaviest pair, the k-th after it at the k-th lightest unit.
     """
-    first = _lightest(level, rollout - 1) if rollout else None
+    first = None
+    if rollout:
+        owner = np.repeat(np.arange(level.n_units), np.diff(level.start))
+        flow = np.bincount(owner, level.sent + level.taken, level.n_units)
+        first = int(np.argsort(flow, kind="stable")[(rollout - 1) % level.n_units])
     sequence = _core.grown(level.start, level.peer, level.sent + level.taken, first)
     if not level.ruled:
         return sequence
@@ -142,13 +146,6 @@ def decision_order(level: Level, rollout: int = 0) -> Ints:
     rivals = np.diff(level.rival_start) if len(level.rival_start) else np.zeros(level.n_units)
     key = np.where(choices == 1, 0, np.where(rivals > 0, 1, 2))
     return sequence[np.argsort(key[sequence], kind="stable")]
-
-
-def _lightest(level: Level, k: int) -> int:
-    """Unit with the k-th least bytes/s to and from it."""
-    owner = np.repeat(np.arange(level.n_units), np.diff(level.start))
-    flow = np.bincount(owner, level.sent + level.taken, level.n_units)
-    return int(np.argsort(flow, kind="stable")[k % level.n_units])
 
 
 class DeviceFeature(IntEnum):
