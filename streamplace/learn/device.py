@@ -31,7 +31,7 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def device_words(device: torch.device) -> str:
-    """Name of a device for people, such as that of a GPU."""
+    """Name of a device for people; a GPU's is its model."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 

@@ -99,7 +99,7 @@ class PolicyLearner(ABC, Generic[C]):
         return torch.from_numpy(array).to(self.device)
 
     def no_loss(self) -> Tensor:
-        """Loss 0 where nothing is to be learned; all gradients are 0."""
+        """Loss 0 of a batch without samples to learn from; all gradients are 0."""
         return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum()
 
     @property

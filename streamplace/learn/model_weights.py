@@ -1,4 +1,4 @@
-"""Weights of models: those that come with streamplace, and files, read again only if they change.
+"""Weights of models, shipped with streamplace or in files, read again only if they change.
 
 Needs no torch.
 """

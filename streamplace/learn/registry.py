@@ -37,7 +37,7 @@ class LearningTask:
     # Reward of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
     # measures passes.
     reward: "str | Measure" = "steady"
-    # Good placements [N] of the training problems to learn from, None where none is known; empty
+    # Good placements [N] of the training problems to learn from, None for unknown ones; empty
     # for models that are not supervised.
     targets: tuple[Ints | None, ...] = ()
     # Feature spec of the weights that training begins from, to be kept; None to make one from the
@@ -58,10 +58,10 @@ class Allocator(Protocol):
 Improver = Callable[[Problem, Ints, np.random.Generator, int], Iterator[Ints]]
 """A policy with fixed weights: one episode of a problem from a legal placement [N].
 
-It yields the legal placements after its steps, at most so many [T, N] at a time.
+It yields the legal placements after its steps [T, N], at most the last argument at a time.
 """
 CHUNK = 16
-"""Most steps between two checks of the placer's budget."""
+"""Largest number of steps between two checks of the placer's budget."""
 STEPS_PER_OPERATOR = 2
 """Steps of the longest episodes, per operator."""
 
@@ -88,7 +88,7 @@ class LearnedModel:
     objectives: tuple[str, ...] = ()  # objectives that it can be trained for; empty for any
 
     def check(self, objective: str) -> None:
-        """Raise SettingError where it cannot be trained for an objective."""
+        """Raise SettingError if it cannot be trained for an objective."""
         named_objective(objective)
         if self.objectives and objective not in self.objectives:
             other = "pilot-makespan" if objective == OF_TASKS else "dream"
@@ -133,8 +133,8 @@ def configured(
 ) -> Preset:
     """Return a preset of a model, changed by ``[training]`` and ``[model]`` of a TOML file.
 
-    The model's options in the weights that training starts from replace those of the preset, and
-    ``epochs`` those of both.
+    The model's options in the weights that training starts from replace the preset's; ``epochs``
+    replaces the epochs of preset and file.
     """
     if preset not in model.presets:
         names = ", ".join(model.presets)

@@ -16,14 +16,14 @@ from streamplace.objectives.registry import Objective, named_objective
 Reward = Callable[[Problem, Ints], Floats]
 """Values [B] in 0…1 of placements [B, N]."""
 RewardsAndCosts = Callable[[Problem, Ints], tuple[Floats, Floats]]
-"""Rewards and costs [B] of placements [B, N], each of which is evaluated once."""
+"""Rewards and costs [B] of placements [B, N], from one evaluation of each."""
 Measure = Callable[[Problem, Ints], Floats]
 """Seconds [B] that one pass took under each of the placements [B, N]."""
 SIMULATED = ("steady", "engine")
 
 
 def reward_of(objective: str, reward: str | Measure) -> Reward:
-    """Reward for an objective; throughput is that of the ``steady`` state or of the ``engine``.
+    """Reward for an objective; throughput in the ``steady`` state or in the ``engine``.
 
     The makespan is simulated, or measured if it is a `Measure`.
 

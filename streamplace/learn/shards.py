@@ -35,7 +35,7 @@ class BatchShard:
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """Gradient of the sum of losses, one tensor per parameter (None where it has none)."""
+    """Gradient of the sum of losses, one tensor per parameter (None for parameters without one)."""
 
     loss: float
     report: StepReport
@@ -63,7 +63,7 @@ def batches(sizes: Longs, batch: int, seed: int, epoch: int) -> list[Longs]:
 
 
 def dealt(rows: Longs, parts: int) -> list[Longs]:
-    """Rows dealt in turn to at most so many parts, which so have problems of similar sizes."""
+    """Rows in at most this number of parts, in turn, so that all have problems of similar sizes."""
     return [part for i in range(parts) if len(part := rows[i::parts])]
 
 
@@ -100,7 +100,7 @@ class GradientWorkers(Protocol):
     """Compute for one learner: threads of this process, or the workers of a Ray cluster."""
 
     def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
-        """Sum of the shards' gradients; the learner's memories then include those of all shards."""
+        """Sum of the shards' gradients, after which the learner has the memories of all shards."""
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems, which were dealt to parts."""
@@ -135,7 +135,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def thread_workers(learner: Learner) -> Iterator[ThreadWorkers]:
-    """Start a thread per core, in each of which torch uses one; on a GPU, one thread computes."""
+    """Start a thread per core, with one thread of torch in each; on a GPU, one thread computes."""
     on_cpu = device_of(learner.module).type == "cpu"
     with one_thread():
         cores = available_cores()

@@ -112,9 +112,9 @@ class Trained:
 
 
 def _mean_share(values: Floats, optima: Floats) -> float | None:
-    """Mean of value / optimum where the optimum is known (not NaN), None where none is.
+    """Mean of value / optimum over the known optima (not NaN), None without any.
 
-    Where the optimum is 0, every placement is optimal.
+    If an optimum is 0, every placement is optimal.
 
     >>> _mean_share(np.array([0.5, 0.9, 0.0]), np.array([1.0, np.nan, 0.0]))
     0.75

@@ -71,7 +71,7 @@ class TrainingProgress(Watcher):
 
 
 def _step_line(epoch: int, epochs: int, means: StepReport | Epoch) -> str:
-    """Summary of a step, or the beginning of that of an epoch."""
+    """Summary of a step, and the beginning of an epoch's."""
     return f"epoch {epoch}/{epochs}: reward {means.reward:.3f}, best known {means.best:.3f}"
 
 

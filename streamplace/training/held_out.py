@@ -31,7 +31,7 @@ def held_out(
             tuple(p for p, out in zip(problems, named, strict=True) if not out),
             tuple(compress(problems, named)),
         )
-    numbers: dict[int, int] = {}  # of graphs, each of which may be on several clusters
+    numbers: dict[int, int] = {}  # by graph, which may be on several clusters
     graph = [numbers.setdefault(graph_number(p.graph), len(numbers)) for p in problems]
     n = len(numbers)
     count = min(n - 1, max(1, round(share * n))) if share > 0 else 0

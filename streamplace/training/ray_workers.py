@@ -15,7 +15,7 @@ from streamplace.model.arrays import Arrays, Floats, Longs
 
 
 class RayWorkers:
-    """Workers of a Ray cluster, each of which makes the learner that they compute for."""
+    """Workers of a Ray cluster, each with a learner that it makes once."""
 
     def __init__(self, ray: Any, learner: Learner, make: Callable[[], Learner]) -> None:
         self._ray, self._learner = ray, learner

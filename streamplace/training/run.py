@@ -62,9 +62,9 @@ class TrainRequest:
     folder: Path  # folder of the run: weights, checkpoint, history and curve
     preset: str = PRESET
     config: Path | None = None  # TOML file that changes the preset
-    epochs: int | None = None  # None for those of the preset
+    epochs: int | None = None  # None for the preset's
     rate: tuple[float, ...] = ()  # rates of every problem; empty for the rate of its graph
-    objective: str = ""  # empty for that of the graphs
+    objective: str = ""  # empty for the graphs' own
     reward: str | Measure = "steady"
     device: str = "auto"
     on: str | None = None  # address of the Ray that computes
@@ -298,7 +298,7 @@ class TrainingRun:
         )
 
     def _origin(self) -> dict[str, Any]:
-        """Origin of the weights, for their file: this training, and that of its initial weights."""
+        """Origin of the weights, for their file: this training, and its start."""
         start = self.start
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),

@@ -10,7 +10,7 @@ from streamplace.learn.learner_base import RowMemory
 from streamplace.model.arrays import Floats
 
 Baseline = Callable[[Tensor, Tensor], Tensor]
-"""Baseline [G, S] of every sample from the rewards [G, S] and a mask of those that exist."""
+"""Baseline [G, S] of every sample from the rewards [G, S] and a mask of existing ones."""
 
 SPREAD = 1e-3
 """Added to the deviation of rewards, so that equal rewards give no advantage."""

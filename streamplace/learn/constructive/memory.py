@@ -82,5 +82,5 @@ class PlacementMemory(RowMemory):
         return self.placements[rows, :count, :n].long(), self.rewards[rows, :count]
 
     def best(self, rows: Tensor) -> Tensor:
-        """Best rewards [G] known, 0 where none is."""
+        """Best known rewards [G], 0 without any."""
         return self.rewards[rows, 0].clamp(min=0)

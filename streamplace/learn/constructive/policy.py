@@ -5,8 +5,8 @@ A policy is a module of torch that is called with a batch of problems:
     class Mine(nn.Module):
         def forward(self, batch, samples, given=None, generator=None) -> Decisions: ...
 
-It draws so many placements of each problem with the generator, or without one the likeliest. The
-given placements [G, R, N] follow them unchanged, with their likelihood.
+It draws ``samples`` placements of each problem with the generator, or without one takes the
+likeliest. The given placements [G, R, N] follow them unchanged, with their likelihood.
 
 Shapes: G problems of a batch, S placements of each, N operators of the largest, D devices.
 """
@@ -48,7 +48,7 @@ class Decisions(NamedTuple):
     ) -> Self:
         """Sums over steps, of log-probabilities [G, S, D] and devices [G, S] each.
 
-        Problems have so many decisions [G]; further ones have a single open device.
+        Each problem has its number of decisions [G]; further steps have a single open device.
         """
         likelihood = entropy = placements.new_zeros(placements.shape[:2]).float()
         for log_p, devices in each:

@@ -4,7 +4,7 @@ With r_s the reward of sample s of a problem, b its baseline and w_s its weight,
 
     Σ_s w_s (r_s - b) log π(p_s) / S  +  entropy bonus
 
-over the S samples of every problem, drawn just now or replayed. In the first epochs it may imitate
+over the S samples of every problem, newly drawn or replayed. In the first epochs it may imitate
 the best placement known instead, and it may go on with graphs that are made anew in every step.
 """
 
@@ -102,7 +102,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return FreshProblems(self.task.training, replay.fresh, replay.fresh_branched, device)
 
     def sizes(self, epoch: int) -> Longs:
-        """Operators of each given problem, or after imitation, of those that are made anew."""
+        """Operators of each given problem, or after imitation, of each new problem."""
         if self._fresh is None or epoch < self._imitated:
             return self._training.sizes
         return self._fresh.sizes

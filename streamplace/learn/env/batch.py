@@ -48,7 +48,7 @@ class Batch:
     yardstick: Tensor  # [G] the least peak that a placement could have by the CPU, at least 1
     mates: Tensor | None = None  # [G, N, N] 1 where two operators must share a device
     rivals: Tensor | None = None  # [G, N, N] 1 where two must not
-    tuples: Tensor | None = None  # [G, N, N] tuples/s, where they cost more than their bytes
+    tuples: Tensor | None = None  # [G, N, N] tuples/s, if they cost more than their bytes
     per_tuple: Tensor | None = None  # [G, 3] overhead, overhead per byte, gap
     free_cores: Tensor | None = None  # [G, D]
     nics: Tensor | None = None  # [G, 2, D] seconds per byte sent and received
@@ -247,7 +247,7 @@ def _padded(array: Array, rows: int, columns: int) -> Array:
 
 
 def _check_size(problems: int, n: int, *, ruled: bool) -> None:
-    """Raise SettingError if the tensors of pairs of operators would be too large."""
+    """Raise SettingError if the tensors of operators by operators would be too large."""
     if n > MAX_OPERATORS:
         raise SettingError(
             f"the graph has {n} operators, but the model supports at most {MAX_OPERATORS}; "

@@ -19,7 +19,7 @@ Observation = dict[str, Tensor]
 
 
 class Environment:
-    """G problems on a device, of each of which S placements are built side by side.
+    """G problems on a device, with S placements of each built side by side.
 
     Operators come in the order of decision; all G problems take as many steps as the largest, and
     padding goes to the first device. Loads are shares of a device or of a link at full rate, flows
@@ -111,7 +111,7 @@ class Environment:
     def step(self, devices: Tensor) -> Observation:
         """Put the present operators on these devices [G, S]; the observation of the next one.
 
-        After the last decision, the devices are observed as they then are.
+        After the last decision, the result observes the devices in the end.
         """
         t = self.step_number
         on = one_hot(devices, self._load.shape[2]).to(self._load.dtype)

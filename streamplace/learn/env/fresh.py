@@ -1,12 +1,12 @@
 """Problems that are made anew in every step of a training, as tensors on its device.
 
 A problem takes its topology from a pool, such as the graphs of a training set or the forty of the
-family branched; everything else is drawn. Costs are either those of `streamplace.families.branched`
-on five equal devices, but for the rounding of instructions to whole numbers, or *mixed*:
+family branched; everything else is drawn. Costs are either as in `streamplace.families.branched` on
+five equal devices, but for the rounding of instructions to whole numbers, or *mixed*:
 
 - every operator takes in one to two times the rate of a source, divided equally among its inputs;
-- CPU and bytes of operators are uniform or lognormal, and add up to .3 to 3 times what all devices
-  can do, and to .03 to 3 links per operator;
+- CPU and bytes of operators are uniform or lognormal, and add up to .3 to 3 times the capacity of
+  all devices, and to .03 to 3 links per operator;
 - there are 2 to 64 devices, at most two per operator; their speeds, and those of the links, are
   equal or within a factor of 2, 3 or 4 of the usual one.
 
@@ -121,7 +121,7 @@ class _Draws:
 
 
 def _mixed(graphs: Batch, draw: _Draws, max_devices: int) -> Batch:
-    """Costs and clusters of any kind, of at most so many devices; a device can do 1, a link 1."""
+    """Mixed costs and clusters, in capacities of a device and of a link of usual speed."""
     present, n = graphs.present, graphs.present.shape[1]
     operators = present.sum(1)
     devices = (max_devices * (0.5 + 0.5 * draw.uniform())).round().long().clamp(min=2)
@@ -182,7 +182,7 @@ WIRE = float(Cluster.uniform(2).platform.seconds_per_byte[0, 1])
 def _batch(
     graphs: Batch, load: Tensor, flows: Tensor, exists: Tensor, width: Tensor | float, equal: Tensor
 ) -> Batch:
-    """Graphs with these costs, on devices whose links take so many seconds per byte."""
+    """Graphs with these costs, on devices whose links take ``width`` seconds per byte."""
     first = torch.arange(exists.shape[1], device=exists.device) == 0
     same = torch.eye(len(first), dtype=torch.bool, device=exists.device)
     pairs = exists[:, :, None] & exists[:, None]

@@ -140,7 +140,7 @@ def leaps(follower: Longs) -> Longs:
 
 
 def table(start: Ints | Longs, values: NDArray[Any], filling: float) -> NDArray[Any]:
-    """Rows values[start[i]:start[i + 1]], of which short ones are filled up.
+    """Rows values[start[i]:start[i + 1]]; short ones are filled up.
 
     >>> table(np.array([0, 2, 3]), np.array([7, 8, 9]), -1).tolist()
     [[7, 8], [9, -1]]

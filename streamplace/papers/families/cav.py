@@ -89,7 +89,7 @@ def crossings() -> Floats:
 
 
 def drive(seconds: float, rng: np.random.Generator) -> Car:
-    """Draw a drive of at least so many seconds."""
+    """Draw a drive of at least this time."""
     speed = float(rng.uniform(*SPEEDS))
     offset = float(rng.uniform(0, BLOCK_M))
     at = tuple(rng.integers(CROSSINGS, size=2).tolist())
@@ -103,7 +103,7 @@ def drive(seconds: float, rng: np.random.Generator) -> Car:
 
 
 def _turned(at: tuple[int, int], heading: int, rng: np.random.Generator) -> int:
-    """Heading after a crossing, one that does not leave the area nor turns round."""
+    """Heading after a crossing, without a U-turn and inside the area."""
     wish = 0 if rng.random() < STRAIGHT else int(rng.choice([1, 3]))
     for turn in (wish, 1, 3):
         x, y = _next(at, (heading + turn) % 4)
@@ -158,7 +158,7 @@ class Cav:
 
 
 class Sites(NamedTuple):
-    """Devices that stay where they are: names, types, and positions in metres, [N, 2]."""
+    """Devices that do not move: names, types, and positions in metres, [N, 2]."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]

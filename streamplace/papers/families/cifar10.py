@@ -2,7 +2,7 @@
 
 A network is a stack of cells, all alike but for channels and resolution, as in ENAS's micro search.
 A cell has five nodes, each of which adds the results of two operations on two earlier results. The
-published graphs are lost; sizes are those of Table I of the traversal-order study.
+published graphs are lost; sizes are as in Table I of the traversal-order study.
 """
 
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def _drawn_network(rng: np.random.Generator) -> tuple[NeuralNet, int]:
 
 
 def draw_cell(rng: np.random.Generator) -> ConvCell:
-    """Draw a cell; results 0 and 1 are those of the two cells before."""
+    """Draw a cell; results 0 and 1 are of the two cells before."""
     return [
         (_read(rng, i), one_of(rng, OPERATIONS), _read(rng, i), one_of(rng, OPERATIONS))
         for i in range(2, 2 + NODES)

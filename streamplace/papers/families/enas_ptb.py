@@ -101,7 +101,7 @@ def _graph(
 def _unrolled(
     cell: Cell, steps: int, batch: int
 ) -> tuple[list[str], list[float], dict[tuple[int, int], float]]:
-    """Names and FLOPs of the operations, and bytes between them; the last loss is that of all."""
+    """Names and FLOPs of the operations, and bytes between them; the last one is the loss."""
     state, width = batch * HIDDEN, len(cell) + 2
     parts = [*(f"n{i}" for i in range(len(cell))), "state", "loss"]
     work = [*[4.0 * state * HIDDEN] * len(cell), 1.0 * state, 2.0 * state * VOCABULARY]

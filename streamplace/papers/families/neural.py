@@ -33,11 +33,11 @@ READS_LAST = 0.6
 """Share of nodes that read the node just before them; others any earlier one."""
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity")
 Cell = list[tuple[int, str]]
-"""For every node: the earlier one that it reads (-1 for the first), and its activation."""
+"""For every node: the earlier node that it reads (-1 for the first), and its activation."""
 
 
 def microseconds(flops: float) -> int:
-    """Time of a group of operations; one that only stores or forwards data takes none."""
+    """Time of a group of operations; 0 if it only stores or forwards data."""
     return round(LAUNCH_US + TRAINING * flops / FLOPS_PER_US) if flops else 0
 
 

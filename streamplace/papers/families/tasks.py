@@ -32,7 +32,7 @@ def task_graph(
 ) -> StreamGraph:
     """Graph of tasks and the edges [M, 2] between them, from sender to receiver.
 
-    Without a ``payload`` [M] in bytes, every edge carries what its sender puts out.
+    Without a ``payload`` [M] in bytes, every edge carries the output of its sender.
     """
     ends = np.asarray(edges, np.int32).reshape(-1, 2)
     streams = Streams(tasks, ends[:, 0], ends[:, 1], payload=payload)

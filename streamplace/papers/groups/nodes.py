@@ -175,7 +175,7 @@ class Traits(FeatureScale):
 
     @classmethod
     def of(cls, nodes: Sequence[Nodes], groups: Sequence[Trait], places: int = 0) -> "Traits":
-        """Columns of these groups on a training set; neighbours have so many positions."""
+        """Columns of these groups on a training set; ``places`` are the positions of neighbours."""
         names = tuple(name for group in groups for name in _names(group, nodes, places))
         rows = np.concatenate([_rows(names, each) for each in nodes])
         measured = np.array([name in MEASURED for name in names])
@@ -219,7 +219,7 @@ def _rows(names: Sequence[str], nodes: Nodes) -> Floats:
 
 
 def _wave(nodes: Nodes, number: str) -> Floats:
-    """sin(pos / 10000^(2i / d)) where the number is 2i, the cosine where it is 2i + 1."""
+    """sin(pos / 10000^(2i / d)) for the number 2i, the cosine for 2i + 1."""
     k = int(number)
     angle = (nodes.position + 1) / 10000 ** (2 * (k // 2) / WAVES)
     return np.cos(angle) if k % 2 else np.sin(angle)

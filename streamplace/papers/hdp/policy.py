@@ -7,7 +7,7 @@ Shapes: G graphs, N nodes (padded), S samples of a graph, W width, D devices, F 
     α_tj       = softmax over nodes j of  v · tanh(W₁ e_j + W₂ s_t)
     P(d_t)     = softmax over open devices of  C tanh(W₃ [s_t : Σ_j α_tj e_j] / T)
 
-Attention is that of Bahdanau et al.; C and T delay a deterministic softmax. Problems become
+Attention as in Bahdanau et al.; C and T delay a deterministic softmax. Problems become
 sequences of nodes, in the order of the nodes' first operators.
 """
 

@@ -48,7 +48,7 @@ class GraphsSideBySide:
     features: Tensor  # [V, F]
     owner: Tensor  # [V] graph of every node
     edges: Tensor  # [2, E]
-    units: Tensor  # [V] units of a node: one, or those of a group
+    units: Tensor  # [V] number of units of a node: one, or more in a group
     open: Tensor  # [V, D] how many of its units may use a device
 
     @cached_property
@@ -90,7 +90,7 @@ class HsdagModule(nn.Module):
         """Placements of a batch; see `streamplace.learn.constructive.policy`.
 
         Sample s is drawn in round s modulo T, and every round joins groups along another part of
-        the streams. The likeliest are those of the last round that begins with the whole graph.
+        the streams. The likeliest come from the last round that begins with the whole graph.
         """
         graphs, config = batch.graphs, self.config
         owner, device = graphs.owner, graphs.owner.device
@@ -190,7 +190,7 @@ def two_layers(n_in: int, width: int, n_out: int) -> nn.Sequential:
 
 
 def _open(graphs: GraphsSideBySide, group: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Units [C] of so many groups, and how many of them [C, D] may use a device."""
+    """Number of units [C] of the groups, and how many of them [C, D] may use a device."""
     units = graphs.units.new_zeros(count).index_add(0, group, graphs.units)
     able = graphs.open.new_zeros(count, graphs.open.shape[1]).index_add(0, group, graphs.open)
     return units, able

@@ -32,7 +32,7 @@ BATCH_NODES = 50_000
 """Nodes of such steps for which gradients are then computed at once."""
 
 Inputs = tuple[NodeGraph, *tuple[Tensor, ...]]
-"""Inputs of a network: a graph, and tensors whose second dimension is that of episodes."""
+"""Inputs of a network: a graph, and tensors whose second dimension is the episodes."""
 
 
 class ImprovementStep(NamedTuple):

@@ -28,7 +28,7 @@ class ImprovingConfig(Config):
     cost: Literal["multiple", "logarithm"] = "multiple"
     # baseline that returns are compared with: the mean of earlier rewards, with steps that count
     # less by the discount; the mean return of the other episodes, in units of their deviation; or
-    # that of this and all earlier episodes
+    # the mean return of this and all earlier episodes
     comparison: Literal["running-mean", "others", "earlier"] = "others"
     entropy: float = Field(default=0.0, ge=0, le=10)  # entropy bonus per nat
 

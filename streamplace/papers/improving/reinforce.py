@@ -6,8 +6,8 @@ rewards from there on. An episode raises the log-probability of its choices by t
 
     ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
 
-where b_t is a mean of returns at t: those of the other episodes from the same placement, or those
-of this episode and all earlier ones. GiPH's appendix B.7 has the mean of the rewards before t, and
+where b_t is a mean of returns at t: of the other episodes from the same placement, or of this
+episode and all earlier ones. GiPH's appendix B.7 has the mean of the rewards before t, and
 a factor γ^t before the gradient.
 """
 
@@ -48,7 +48,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         self.memories = (self._past,)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Loss of episodes on these problems; those of one problem begin at one placement."""
+        """Loss of episodes on these problems; all of one problem begin at one placement."""
         numbers, episodes, reward = rows.tolist(), self.config.episodes, 0.0
         problems = [self.task.training[row] for row in numbers]
         rngs = [generator(seed, row) for row in numbers]
@@ -100,7 +100,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         rngs: Sequence[np.random.Generator],
         episodes: int,
     ) -> tuple[Episodes, Iterator[ImprovementStep]]:
-        """Whole episodes from starts [n], so many of every problem, all side by side."""
+        """Whole episodes from starts [n], several of every problem, all side by side."""
         lengths = (self._policy.steps_per_task * problem.n_operators for problem in problems)
         drawn = [rng.random((episodes, t)) for rng, t in zip(rngs, lengths, strict=True)]
         every = [problem for problem in problems for _ in range(episodes)]

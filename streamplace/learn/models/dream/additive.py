@@ -1,4 +1,4 @@
-"""Networks of the code that was published with the DREAM paper, where they differ from its text.
+"""Networks of the DREAM paper's published code that differ from its text.
 
 Shapes: G graphs, N operators (padded), W width, S samples per graph or 1, D devices.
 """

@@ -48,7 +48,7 @@ class Hop(nn.Module):
 
 
 class GraphEncoder(nn.Module):
-    """Operators as vectors [up : down] that know K hops in each direction, and one of the graph.
+    """Operators as vectors [up : down] of K hops in each direction, and a vector of the graph.
 
     Both views share their weights. If all rounds do as well, features are padded to m dimensions.
     By GraphSAGE, the vectors have length 1.

@@ -124,7 +124,7 @@ def _log(load: Floats) -> Floats:
 
 
 def _small(load: Floats) -> Floats:
-    """The load itself where it is small, never above 3."""
+    """The load, at most 3."""
     return np.minimum(load, 3.0)
 
 

@@ -36,7 +36,7 @@ FEATURES = [
     *(f"device {name}" for name in feature_names(DeviceFeature)),
     *(f"step {name}" for name in feature_names(StepFeature)),
 ]
-"""Features of pilot; weights only fit those that they were trained on."""
+"""Features of pilot; weights only fit the features that they were trained on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def rollouts(features: PilotFeatures, heads: PilotHeads, fixed: Ints, uniform: S
     """Devices [S, T] of all units, once per row of ``fixed`` [S, T].
 
     T = L · U decisions are L sweeps: after the first sweep every unit in turn is removed from its
-    device and placed again, while all others stay where they are. The policy chooses where no
+    device and placed again, while all others stay. The policy chooses where no
     device is given (-1): with the number ``uniform`` [S, T] in [0, 1), or below 0 the likeliest.
     All devices are -1 if the rules left none at some decision.
     """
@@ -132,7 +132,7 @@ def recorded_rollouts(
 
 
 def places_after(features: PilotFeatures, chosen: Ints, sweep: int) -> Ints:
-    """Devices of the operators [S, N] after so many sweeps of rollouts [S, T]."""
+    """Devices of the operators [S, N] after a number of sweeps of rollouts [S, T]."""
     u = len(features.order)
     place = np.empty((len(chosen), u), np.int32)
     place[:, features.order] = chosen[:, (sweep - 1) * u : sweep * u]

@@ -46,7 +46,7 @@ class Chance(NamedTuple):
 
     noise: Floats  # [N] shift of every task in the order, in multiples of `NOISE`
     uniform: Singles  # [N] numbers to draw choices with; below 0, the likeliest is taken
-    stays: Bools  # [N] tasks that stay where they are
+    stays: Bools  # [N] tasks that keep their device
 
 
 @dataclass(frozen=True, slots=True)

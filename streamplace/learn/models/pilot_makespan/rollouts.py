@@ -1,7 +1,7 @@
 """The network of the policy, a logit for every device; and rollouts with it.
 
-With x_a the features of device a, s those of the step, the mean over the open devices, and all
-weights learned,
+With x_a the features of device a, s the features of the step, the mean over the open devices, and
+all weights learned,
 
     h_a = relu(A x_a + B s + b)
     g_a = relu(C h_a + D mean_b h_b + c)
