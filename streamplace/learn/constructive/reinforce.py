@@ -182,8 +182,9 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         gained = (weights.float() * decisions.log_probability).sum(1)
         loss = -(gained + self.config.entropy * entropy).sum()
         parts = rewards.mean(1), best, entropy.detach().double()
-        sums = torch.stack(parts).sum(1).tolist()
-        return loss, StepReport(len(rewards), *sums, rewards.numel() + explored)
+        reward, known, spread = torch.stack(parts).sum(1).tolist()
+        evaluations = rewards.numel() + explored
+        return loss, StepReport(len(rewards), reward, known, spread, evaluations)
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the greedy placements."""

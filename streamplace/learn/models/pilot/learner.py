@@ -185,7 +185,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         """Rollouts, alternatives to their decisions, and all placements with their values."""
         chosen, record = self._sampled(features, heads, rng)
         through = chosen[:, 0] >= 0
-        record, chosen = DecisionRecord(*(part[through] for part in record)), chosen[through]
+        record, chosen = DecisionRecord._make(part[through] for part in record), chosen[through]
         tried = alternatives(record, chosen, self.config.forks, rng)
         greedy = np.full(tried.fixed.shape, -1, np.float32)
         ends = rollouts(features, heads, tried.fixed, greedy)
