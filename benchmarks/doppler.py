@@ -2,7 +2,7 @@
 
 Run ``python benchmarks/doppler.py -o out/`` (an hour or so; fewer ``--epochs`` make it shorter). It
 measures real passes on a local Ray, trains on each of the paper's four graphs, and fine-tunes the
-weights of the small graphs on the large ones. What is trained already is not trained again. Writes
+weights of the small graphs on the large ones. Complete trainings are not repeated. Writes
 ``doppler.json`` and ``doppler.md``, and prints the tables.
 """
 

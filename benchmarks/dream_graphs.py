@@ -36,7 +36,7 @@ FIRST_SEED = 1_000_000
 """Of the graphs of branched with their own costs: far from those of data sets."""
 SHARES = {"giph": 0.6, "branched": 0.3, "enas-ptb": 0.06, "cav": 0.04}
 """Of the problems: in proportion to how many topologies there are, somewhat evened out."""
-MOST_DEVICES = 64
+MAX_DEVICES = 64
 
 
 def topologies(seed: int) -> dict[str, list[tuple[int, Rows]]]:
@@ -63,9 +63,9 @@ def cluster_of(devices: int, rng: np.random.Generator, *, spread: float) -> Clus
     """Devices and links whose speeds are within a factor of the usual ones; 1: all equal."""
     if spread == 1:
         return Cluster.uniform(devices, mips=MIPS, bandwidth=BANDWIDTH)
-    most = np.log(spread)
-    mips = MIPS * np.exp(rng.uniform(-most, most, devices))
-    links = BANDWIDTH * np.exp(rng.uniform(-most, most, (devices, devices)))
+    limit = np.log(spread)
+    mips = MIPS * np.exp(rng.uniform(-limit, limit, devices))
+    links = BANDWIDTH * np.exp(rng.uniform(-limit, limit, (devices, devices)))
     return Cluster.of([Device(f"d{d}", mips=m) for d, m in enumerate(mips)], bandwidth=links)
 
 
@@ -88,7 +88,7 @@ def problems(count: int, seed: int, own: float) -> Iterator[Problem]:
             continue
         family = str(rng.choice(list(SHARES), p=list(SHARES.values())))
         n, streams = every[family][rng.integers(len(every[family]))]
-        devices = round(between(2, min(MOST_DEVICES, 2 * n), rng))
+        devices = round(between(2, min(MAX_DEVICES, 2 * n), rng))
         graph = dressed(
             streams,
             n,

@@ -1,7 +1,7 @@
-"""GiPH beside what its paper compares it with: Figures 4, 6 and 9, and Table 6.
+"""GiPH beside the methods that its paper compares: Figures 4, 6 and 9, and Table 6.
 
 Run ``python benchmarks/giph.py -o out/`` (some five minutes on two idle cores, most of them for
-training; what is trained in ``out/`` already is taken from there). Writes ``giph.json`` and
+training; weights that are in ``out/`` already are not trained again). Writes ``giph.json`` and
 ``giph.md``, and prints the tables.
 """
 
@@ -36,7 +36,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A policy to be trained: a model, and what is different about it."""
+    """A policy to be trained: a model with its options and preset."""
 
     name: str
     model: str = "giph"
@@ -70,8 +70,8 @@ PUBLISHED = {
 def problems_of(split: str, count: int) -> list[Problem]:
     """So many problems, spread over the task graphs of the family's default seed."""
     found = FAMILIES["giph"].generate(Giph("multiple_networks", max(count, 120)), 0)
-    those = [one for one in found if one.graph.attributes["split"] == split]
-    return those[:: len(those) // count][:count]
+    of_split = [one for one in found if one.graph.attributes["split"] == split]
+    return of_split[:: len(of_split) // count][:count]
 
 
 def weights_of(
@@ -120,7 +120,7 @@ def searched(problem: Problem, names: Sequence[str], folder: Path) -> list[dict[
         best = np.full(1 + 2 * n, np.nan)
         for step in result.trace or ():
             best[step.evaluations - 1 :] = step.value
-        best[np.isnan(best)] = result.value  # who answers at once
+        best[np.isnan(best)] = result.value  # of placers that answer at once
         points = best[np.rint(STEPS * n).astype(int)]
         slr = [MAKESPAN.measures(problem, value)["slr"] for value in points]
         rows.append({"method": name, "slr": slr, **problem.graph.attributes})

@@ -1,7 +1,7 @@
 """GiPH on deep-learning graphs: Figure 7 (a) of its paper.
 
-Run ``python benchmarks/giph_enas.py -o out/`` (what is trained in ``out/`` already is taken from
-there). Language models of ENAS cells in 40 groups on one network of eight devices, half of them to
+Run ``python benchmarks/giph_enas.py -o out/`` (weights that are in ``out/`` already are not trained
+again). Language models of ENAS cells in 40 groups on one network of eight devices, half of them to
 train with. Prints mean SLRs over the steps of a walk, and writes them as ``giph-enas.md``.
 """
 

@@ -1,8 +1,8 @@
 """GiPH under noise: Figure 4 of its paper, where times vary by up to a fifth.
 
-Run ``python benchmarks/giph_noise.py -o out/`` (what is trained in ``out/`` already, also by
-``giph.py``, is taken from there). Policies measure noisy passes when they walk and, where a row
-says so, when they learn; what they look at are the expected times. Every computation and every
+Run ``python benchmarks/giph_noise.py -o out/`` (weights that are in ``out/`` already, also by
+``giph.py``, are not trained again). Policies measure noisy passes when they walk and, where a row
+says so, when they learn; their features are the expected times. Every computation and every
 transfer of a measured pass takes its expected time times a factor that is uniform on [1 - σ, 1 + σ]
 and is drawn anew for every measurement (appendix B.5). Prints the table and writes it as
 ``giph-noise.md``.
@@ -40,7 +40,7 @@ def noisy(problem: Problem, places: Ints, sigma: float, rng: np.random.Generator
 
 @dataclass
 class Recording:
-    """Measured placements, in order, and what was measured."""
+    """Measured placements, in order, and their measurements."""
 
     sigma: float
     rng: np.random.Generator
@@ -71,7 +71,7 @@ def best_so_far(seconds: Floats) -> Ints:
 
 
 def measured(problem: Problem, places: Ints) -> Floats:
-    """Noisy seconds, the same for the same placements in whatever order they are asked for."""
+    """Noisy seconds, drawn from the placements themselves, so that any order gives the same."""
     rows = np.ascontiguousarray(np.atleast_2d(places), np.int32)
     return noisy(problem, rows, SIGMA, np.random.default_rng(crc32(rows.tobytes())))
 

@@ -1,4 +1,4 @@
-"""HSDAG's Tables 2 and 3 on a cost model, beside what search finds and proves.
+"""HSDAG's Tables 2 and 3 on a cost model, beside the results and bounds of search.
 
 Run ``python benchmarks/hsdag.py -o out/`` with the extra ``openvino`` installed (half an hour on
 two cores; ``--epochs 20 --seconds 1`` for a look). The networks are those of the paper, as OpenVINO
@@ -67,7 +67,7 @@ def held_rows(graph: StreamGraph) -> set[int]:
 
 
 def imported(name: str, folder: Path) -> StreamGraph:
-    """A network as OpenVINO represents it; weights lie where they are used before a pass begins."""
+    """A network as OpenVINO represents it; weights are on their devices before a pass begins."""
     import openvino
 
     model, example = NETWORKS[name]()
@@ -112,7 +112,7 @@ def problem_of(name: str, folder: Path) -> Problem:
 
 
 def learned(model: str, problem: Problem, folder: Path, epochs: int, options: str = "") -> float:
-    """Makespan of the best of what a model says that was trained on this problem alone."""
+    """Makespan of the best placement by a model that was trained on this problem alone."""
     config = folder.with_suffix(".toml")
     config.write_text(f"[model]\ndevices = 3\n{options}\n[training]\nvalidation = 0.0\n")
     done = train(
@@ -154,7 +154,7 @@ def row_of(name: str, folder: Path, epochs: int, budget: float) -> dict[str, obj
 
 
 def trained(problem: Problem, run: Path, epochs: int) -> dict[str, float]:
-    """Seconds of what was learned on one network."""
+    """Makespans by every model that was trained on one network."""
 
     def best_of(model: str, what: str, options: str = "") -> float:
         return learned(model, problem, run.with_name(f"{run.name}-{what}"), epochs, options)
@@ -188,7 +188,7 @@ def table(rows: list[dict]) -> str:
 
 
 def main() -> None:
-    """Place all three networks, and tell."""
+    """Place all three networks; write and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--epochs", type=int, default=200, help="of every training; 0 for none")

@@ -1,6 +1,6 @@
 """The networks that HSDAG places, as plain modules: Inception-v3, ResNet-50 and BERT-base.
 
-Weights are random, for only shapes matter. Written after the papers (Szegedy et al. 2016, He et al.
+Weights are random, since only shapes matter. After the papers (Szegedy et al. 2016, He et al.
 2016, Devlin et al. 2019) with the layers of the usual implementations.
 """
 
@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 
 class Conv(nn.Module):
-    """Convolution, batch norm and, unless told otherwise, ReLU."""
+    """Convolution, batch norm and, by default, ReLU."""
 
     def __init__(self, n_in, n_out, kernel, stride=1, padding=0, act=True, eps=1e-3):
         super().__init__()

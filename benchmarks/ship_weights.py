@@ -80,11 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         training = document["training"]
         command = training["command"].replace(str(run), f"runs/{weights.model}")
         document["training"] = {**training, "command": command}
-        folder = Path(getfile(MODELS[weights.model].learner)).parent
+        folder = folder_of(weights.model)
         path = folder / f"{weights.model}.safetensors"
         write_weights(path, document, halved(weights.tensors))
         (folder / f"{weights.model}.md").write_text(card(path), encoding="utf-8")
         print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
+
+
+def folder_of(model: str) -> Path:
+    """Folder of a model, where its options are declared."""
+    return Path(getfile(MODELS[model].config)).parent
 
 
 def halved(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -120,7 +125,7 @@ For: {LIMITS.get(model, PAPER_LIMITS)}
 
 
 def cost(training: dict[str, Any]) -> str:
-    """What the last training took, for weights that say it."""
+    """Cost of the last training, if the weights have recorded it."""
     if "steps" not in training:
         return ""
     return (
@@ -177,7 +182,7 @@ def tasks_table(model: str, path: Path) -> str:
 
 
 def made(training: dict[str, Any]) -> str:
-    """Commands that made weights, from the first training on."""
+    """Commands of all trainings that led to the weights, and of their data."""
     data = [
         f"streamplace generate recipe datasets/{name}.toml -o {name}.jsonl.gz"
         for name in RECIPES

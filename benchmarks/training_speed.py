@@ -30,7 +30,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         write_dataset("branched", Branched(copies=9), 3, folder / "graphs.jsonl")
-        for command in commands:  # kernels are compiled
+        for command in commands:  # a first run, which fills the caches
             epoch_seconds(command, folder, 1)
         best = dict.fromkeys(commands, float("inf"))
         for turn in range(given.turns):

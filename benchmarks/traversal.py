@@ -52,7 +52,7 @@ class Run:
 
 
 def runs(families: Sequence[str], devices: int, repeats: int) -> Iterator[Run]:
-    """Everything that is asked for, the quick ones first."""
+    """All runs, the quick ones first."""
     for repeat, family in product(range(repeats), families):
         for graph, order in product(range(GRAPHS[family]), (*ORDERS, UNTAUGHT)):
             yield Run(family, graph, devices, order, repeat)
@@ -125,7 +125,7 @@ def table(rows: list[dict[str, Any]], family: str) -> np.ndarray:
 
 
 def compared(rows: list[dict[str, Any]], family: str, devices: int) -> str:
-    """Table of how far apart the orders are."""
+    """Table of the orders beside each other."""
     best = table(rows, family)
     graphs = best.shape[1]
     repeats = len({row["repeat"] for row in rows if row["family"] == family})
@@ -142,7 +142,7 @@ def compared(rows: list[dict[str, Any]], family: str, devices: int) -> str:
 
 
 def main(folder: Path, families: Sequence[str], devices: int, repeats: int, by: Mapped) -> None:
-    """Train what is missing, write and print the tables."""
+    """Make the missing runs, write and print the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runs.jsonl"
     known = {tuple(list(row.values())[:-1]): row for row in read_rows(file)}

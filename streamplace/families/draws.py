@@ -1,11 +1,15 @@
 """Random draws whose values are short enough to print well."""
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.model.arrays import Floats
 
 THOUSANDTHS = 1000
+T = TypeVar("T")
 
 
 def thousandths(values: Floats) -> NDArray[np.int64]:
@@ -23,3 +27,8 @@ def around(
 ) -> Floats:
     """Uniform on mean · (1 ± spread / 2)."""
     return np.asarray(rng.uniform(mean * (1 - spread / 2), mean * (1 + spread / 2), size))
+
+
+def one_of(rng: np.random.Generator, values: Sequence[T]) -> T:
+    """One of some values, all equally likely."""
+    return values[int(rng.integers(len(values)))]

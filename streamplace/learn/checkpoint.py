@@ -28,15 +28,10 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 class Checkpoint:
     """A run after one of its epochs."""
 
-    # ``settings`` of the run, ``history``, description of its ``weights``, ``versions``.
+    # ``settings`` that a resumed run must share, ``history``, description of its ``weights``,
+    # ``versions``
     document: dict[str, Any]  # fit for JSON
     tensors: Arrays  # parameters, Adam's moments, the learner's memories, best validation
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Settings that a resumed run must share with this one."""
-        settings: dict[str, Any] = self.document["settings"]
-        return settings
 
     @property
     def history(self) -> History:
@@ -99,8 +94,9 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
 
     Only its epochs may be more; its learning rate then goes on as in the longer run.
     """
-    for name in dict.fromkeys([*checkpoint.settings, *settings]):
-        then, now = checkpoint.settings.get(name), settings.get(name)
+    before = checkpoint.document["settings"]
+    for name in dict.fromkeys([*before, *settings]):
+        then, now = before.get(name), settings.get(name)
         more = name == EPOCHS and then is not None and now is not None and now > then
         if then == now or more:
             continue
@@ -115,7 +111,7 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
 
 
 def _under(prefix: str, arrays: Arrays) -> Arrays:
-    """Arrays whose names have a prefix, which is taken off."""
+    """Arrays whose names begin with a prefix, by the rest of the name."""
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound="Config")
 
 MAX_DEVICES = 128
-"""Most devices of a model that has a limit: memories hold their numbers in signed bytes."""
+"""Largest number of devices of a model with a limit: memories hold numbers in signed bytes."""
 MAX_OPERATORS = 4096
-"""Most operators of a graph: it is a few tensors of operators by operators, of 64 MB each."""
+"""Largest number of operators of a graph, which takes a few tensors of pairs, of 64 MB each."""
 MAX_FRESH_DEVICES = 64
-"""Most devices of problems that a training makes anew."""
+"""Largest number of devices of problems that a training makes anew."""
 Order = Literal[
     "topological", "bfs", "dfs-preorder", "dfs-postorder", "reversed-topological", "lexicographic"
 ]
@@ -34,7 +34,7 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def check_beside(self, training: "TrainingConfig") -> None:
-        """Raise SettingError where a model with these options cannot be trained like this."""
+        """Raise SettingError if a model with these options cannot be trained like this."""
 
 
 class TrainingConfig(Config):
@@ -64,7 +64,7 @@ class ConstructiveConfig(Config):
     # signal to learn from: the reward r, or -1 / √r, where 1 / r is in proportion to the makespan
     signal: Literal["reward", "root"] = "reward"
     # baseline that is subtracted from the signal: the mean of all samples of a problem, a moving
-    # average, the mean of the best 2 r - 1 of the memory where r are replayed, or none
+    # average, the mean of the best 2 r - 1 of the memory if r are replayed, or none
     baseline: Literal["mean", "moving", "memory", "none"] = "mean"
     normalised: bool = True  # divide advantages by their standard deviation
     # factor of positive advantages; unless it is 1, negative ones of placements whose probability
@@ -79,12 +79,12 @@ class MemoryConfig(ConstructiveConfig):
     replayed: int = Field(default=2, ge=0, le=1024)  # maximum number of replayed samples
     places: int = Field(default=8, ge=1, le=1024)  # number of placements in the memory of a problem
     threshold: float = Field(default=0.8, ge=0, le=1)  # minimum reward of replayed samples
-    replay_best: bool = True  # replay the best placement where none is good enough
+    replay_best: bool = True  # replay the best placement if none is good enough
     # open all unused devices that are alike, not only the first, and learn from each placement
     # once, with such devices numbered by first use
     renumbered: bool = False
     per_device: bool = False  # divide rewards by the number of devices in use
-    # evaluations of a search for every problem, whose best placement the memory begins with
+    # evaluations of a search for every problem; the memory begins with its best placement
     searched: int = Field(default=0, ge=0, le=10_000_000)
     # number of random samples in the first epoch
     exploration: float = Field(default=256.0, ge=0, le=1e5)
@@ -92,12 +92,12 @@ class MemoryConfig(ConstructiveConfig):
     exploration_decay: float = Field(default=0.1, ge=0, le=100)
     # random samples are uniform over all placements, or each over its own number of devices
     exploration_over: Literal["placements", "devices"] = "devices"
-    # first epochs, in which what the search found is imitated and nothing is drawn
+    # number of first epochs, which imitate the results of the search and draw nothing
     imitation: int = Field(default=0, ge=0, le=1_000_000)
-    # number of problems that are made anew in every epoch after these, instead of the given ones,
-    # on topologies of theirs; 0: none
+    # number of problems that are made anew in every epoch after these, on the topologies of the
+    # given problems, instead of them; 0: none
     fresh: int = Field(default=0, ge=0, le=10_000_000)
-    # share of these that have the costs of the family branched
+    # share of these problems that have the costs of the family branched
     fresh_branched: float = Field(default=0.4, ge=0, le=1)
     # number of random samples while the best known reward is below poor_below
     exploration_while_poor: int = Field(default=0, ge=0, le=100_000)
@@ -138,13 +138,13 @@ def validated(
         raise error(f"{where} is nested too deep, or a number is too long; correct it") from None
 
 
-def check_devices(problem: "Problem", most: int) -> None:
-    """Raise SettingError where there are more devices than a model supports."""
+def check_devices(problem: "Problem", limit: int) -> None:
+    """Raise SettingError if there are more devices than a model supports."""
     n = problem.n_devices
-    if n <= most:
+    if n <= limit:
         return
     train = f"train it with 'devices = {n}' under [model] in a --config file, or "
     raise SettingError(
-        f"the cluster has {n} devices, but the model supports at most {most}; "
+        f"the cluster has {n} devices, but the model supports at most {limit}; "
         f"{train if n <= MAX_DEVICES else ''}use the placer pilot, which supports any number"
     )

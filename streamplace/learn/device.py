@@ -6,9 +6,6 @@ from torch import nn
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted
 
-OUT_OF_MEMORY = ("out of memory", "not enough memory", "DefaultCPUAllocator")
-"""What torch's errors say on different devices."""
-
 
 def named_device(name: str) -> torch.device:
     """Device of a name, such as ``cuda:1``; ``auto`` takes a GPU if there is one."""
@@ -34,10 +31,11 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def device_words(device: torch.device) -> str:
-    """Name of a device for people, such as that of a GPU."""
+    """Name of a device for people; a GPU's is its model."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether an error of torch says that memory of a device is full."""
-    return any(words in str(error) for words in OUT_OF_MEMORY)
+    messages = "out of memory", "not enough memory", "DefaultCPUAllocator"
+    return any(message in str(error) for message in messages)

@@ -1,4 +1,4 @@
-"""The history of a training: the means of every epoch, the best one, and those who watch it."""
+"""The history of a training: the means of every epoch and the best one; and its watchers."""
 
 import json
 import math
@@ -81,7 +81,7 @@ class Watcher(Protocol):
     """Receives the events of a training; the methods of this class ignore them."""
 
     def begin(self, history: History, steps: Sequence[int]) -> None:
-        """Training begins, or continues a history; its epochs have so many steps each."""
+        """Training begins, or continues a history; ``steps`` are those of each epoch."""
         return
 
     def step(self, epoch: int, report: StepReport) -> None:

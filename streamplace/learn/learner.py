@@ -1,7 +1,8 @@
 """Contract between training and a model: losses on its problems, and greedy placements."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
@@ -34,13 +35,7 @@ class StepReport:
     evaluations: int  # placements that were rewarded
 
     def __add__(self, other: "StepReport") -> "StepReport":
-        return StepReport(
-            self.problems + other.problems,
-            self.reward + other.reward,
-            self.best + other.best,
-            self.entropy + other.entropy,
-            self.evaluations + other.evaluations,
-        )
+        return StepReport(*map(add, astuple(self), astuple(other)))
 
     @property
     def mean(self) -> "StepReport":
@@ -53,7 +48,7 @@ class Learner(Protocol):
     """A model on its training problems, as `streamplace.learn.training_loop` drives it.
 
     ``loss`` may run for different rows in two threads at once, and on other machines, to which the
-    memories of these rows are sent: it changes these and nothing else.
+    memories of these rows are sent: it changes these memories and nothing else.
     """
 
     @property
@@ -77,7 +72,7 @@ class Learner(Protocol):
         """Memories of these training problems: all state besides the parameters."""
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore what `state` returned for these training problems, here or on another machine."""
+        """Restore the arrays of `state` for these training problems, perhaps of another machine."""
 
     def spec(self) -> dict[str, Any]:
         """Facts that placing needs besides the weights, for JSON: ``config`` and ``features``.

@@ -35,7 +35,7 @@ class RowMemory:
         return {name: part[rows].cpu().numpy().copy() for name, part in self._tensors.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore arrays that `state` returned."""
+        """Restore the arrays of `state`."""
         for name, part in self._tensors.items():
             part[rows] = torch.tensor(state[name], device=part.device)
 
@@ -47,8 +47,8 @@ class BestRewards(RowMemory):
         self.rewards: Floats = np.zeros(problems)
         super().__init__({"best": self.rewards})
 
-    def meet(self, row: int, reward: float) -> float:
-        """Return the best reward of a problem, this one included."""
+    def update(self, row: int, reward: float) -> float:
+        """Count a reward; returns the best one of its problem."""
         self.rewards[row] = max(self.rewards[row], reward)
         return float(self.rewards[row])
 
@@ -56,8 +56,7 @@ class BestRewards(RowMemory):
 class PolicyLearner(ABC, Generic[C]):
     """A policy on its training problems; see `streamplace.learn.learner.Learner`.
 
-    Policies differ in how placements are sampled and learned from (`loss`), in how the policy is
-    validated (`judged`), and in its features (`features`).
+    Policies differ in their `loss`, their validation (`judged`) and their `features`.
     """
 
     def __init__(self, task: LearningTask, config: C, module: torch.nn.Module) -> None:
@@ -87,7 +86,7 @@ class PolicyLearner(ABC, Generic[C]):
     def studied(
         self, rows: Longs, seed: int, study: Callable[[int, np.random.Generator], R]
     ) -> list[R]:
-        """Study training problems; what is drawn for one depends on the seed and its row alone."""
+        """Study training problems, each with a generator of the seed and its row alone."""
         return self.for_each(lambda row: study(row, generator(seed, row)), rows.tolist())
 
     @property
@@ -100,7 +99,7 @@ class PolicyLearner(ABC, Generic[C]):
         return torch.from_numpy(array).to(self.device)
 
     def no_loss(self) -> Tensor:
-        """Loss where nothing is to be learned: no parameter has a gradient."""
+        """Loss 0 of a batch without samples to learn from; all gradients are 0."""
         return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum()
 
     @property
@@ -123,7 +122,7 @@ class PolicyLearner(ABC, Generic[C]):
         return {k: v for memory in self.memories for k, v in memory.state(rows).items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore what `state` returned."""
+        """Restore the arrays of `state`."""
         for memory in self.memories:
             memory.restore(state, rows)
 
@@ -149,7 +148,7 @@ def log_probabilities(logits: Tensor, is_open: Tensor) -> Tensor:
 
 
 def entropy_of(log_p: Tensor) -> Tensor:
-    """Entropy in nats of log-probabilities [..., D], -inf for what is not open."""
+    """Entropy in nats of log-probabilities [..., D], -inf for devices that are not open."""
     return -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0.0)).sum(-1)
 
 

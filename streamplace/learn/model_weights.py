@@ -1,4 +1,4 @@
-"""Weights of models: those that come with streamplace, and files, read again only if they change.
+"""Weights of models, shipped with streamplace or in files, read again only if they change.
 
 Needs no torch.
 """
@@ -74,24 +74,24 @@ def check_maps(
     tensors: Mapping[str, NDArray[Any]], maps: Mapping[str, LinearMap], where: str
 ) -> None:
     """Raise FormatError unless these are the weights [out, in] and biases [out] of these maps."""
-    wanted: dict[str, tuple[int, ...]] = {f"{n}.weight": (m.out, m.inputs) for n, m in maps.items()}
-    wanted |= {f"{n}.bias": (m.out,) for n, m in maps.items() if m.bias}
-    check_shapes(tensors, wanted, where)
+    shapes: dict[str, tuple[int, ...]] = {f"{n}.weight": (m.out, m.inputs) for n, m in maps.items()}
+    shapes |= {f"{n}.bias": (m.out,) for n, m in maps.items() if m.bias}
+    check_shapes(tensors, shapes, where)
 
 
 def check_shapes(
     tensors: Mapping[str, NDArray[Any]],
-    wanted: Mapping[str, tuple[int, ...]],
+    shapes: Mapping[str, tuple[int, ...]],
     where: str,
     remedy: str = REMEDY,
 ) -> None:
-    """Raise FormatError unless these are the parameters wanted; ``where`` names the file."""
-    for name in sorted({*wanted, *tensors}):
-        if name not in wanted or name not in tensors:
-            fault = "lacks" if name in wanted else "holds an unknown"
+    """Raise FormatError unless tensors have these names and shapes; ``where`` names the file."""
+    for name in sorted({*shapes, *tensors}):
+        if name not in shapes or name not in tensors:
+            fault = "lacks" if name in shapes else "holds an unknown"
             raise FormatError(f"{where}: {fault} parameter {quoted(name)}; {remedy}")
-        if tensors[name].shape != wanted[name]:
+        if tensors[name].shape != shapes[name]:
             raise FormatError(
-                f"{where}: parameter {quoted(name)} is {tensors[name].shape}, not {wanted[name]}; "
+                f"{where}: parameter {quoted(name)} is {tensors[name].shape}, not {shapes[name]}; "
                 f"{remedy}"
             )

@@ -52,11 +52,11 @@ def put_arrays(module: torch.nn.Module, arrays: Mapping[str, Array], where: str)
 
 def check_arrays(module: torch.nn.Module, arrays: Mapping[str, Array], where: str) -> None:
     """Raise FormatError unless these are the parameters and buffers of a module."""
-    wanted = module.state_dict()
-    shapes = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
+    parameters = module.state_dict()
+    shapes = {name: tuple(tensor.shape) for name, tensor in parameters.items()}
     check_shapes(arrays, shapes, where, REMEDY)
     for name, array in arrays.items():
-        if str(wanted[name].dtype) != f"torch.{array.dtype}":
+        if str(parameters[name].dtype) != f"torch.{array.dtype}":
             raise FormatError(
                 f"{where}: parameter {quoted(name)} is of type {array.dtype}; {REMEDY}"
             )

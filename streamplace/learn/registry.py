@@ -1,15 +1,16 @@
 """Trainable models, and the registry that the command line and the docs read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.files import read_toml, spot
 from streamplace.learn.config import C, Config, MemoryConfig, OptionTables, Preset, validated
-from streamplace.learn.improver import Improver
 from streamplace.learn.learner import Learner
 from streamplace.model.arrays import Ints
 from streamplace.model.defaults import PRESET
@@ -36,7 +37,7 @@ class LearningTask:
     # Reward of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
     # measures passes.
     reward: "str | Measure" = "steady"
-    # Good placements [N] of the training problems to learn from, None where none is known; empty
+    # Good placements [N] of the training problems to learn from, None for unknown ones; empty
     # for models that are not supervised.
     targets: tuple[Ints | None, ...] = ()
     # Feature spec of the weights that training begins from, to be kept; None to make one from the
@@ -54,6 +55,17 @@ class Allocator(Protocol):
         """Legal placements [S, N] of one problem, drawn from the policy."""
 
 
+Improver = Callable[[Problem, Ints, np.random.Generator, int], Iterator[Ints]]
+"""A policy with fixed weights: one episode of a problem from a legal placement [N].
+
+It yields the legal placements after its steps [T, N], at most the last argument at a time.
+"""
+CHUNK = 16
+"""Largest number of steps between two checks of the placer's budget."""
+STEPS_PER_OPERATOR = 2
+"""Steps of the longest episodes, per operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
     """A model that can be trained, and a placer of the same name."""
@@ -61,12 +73,12 @@ class LearnedModel:
     name: str
     summary: str
     config: type[Config]  # class of the model's own options
-    # By name; ``fast`` is the default, ``paper`` is there where a paper says how.
+    # By name; ``fast`` is the default, ``paper`` has the options that a paper states.
     presets: Mapping[str, Preset]
     # Makes a learner for a task; imports torch only when called.
     learner: Callable[[LearningTask, Any], Learner]
     # Reads a weights file; ``streamplace place --placer NAME`` then places greedily, and by
-    # samples. None where the placer of this name has a file of its own.
+    # samples. None if a file in ``placers`` registers the placer of this name.
     allocator: Callable[[Path], Allocator] | None = None
     # Reads a weights file of a policy that improves placements; the placer of this name runs
     # episodes.
@@ -76,7 +88,7 @@ class LearnedModel:
     objectives: tuple[str, ...] = ()  # objectives that it can be trained for; empty for any
 
     def check(self, objective: str) -> None:
-        """Raise SettingError where it cannot be trained for an objective."""
+        """Raise SettingError if it cannot be trained for an objective."""
         named_objective(objective)
         if self.objectives and objective not in self.objectives:
             other = "pilot-makespan" if objective == OF_TASKS else "dream"
@@ -86,12 +98,12 @@ class LearnedModel:
             )
 
 
-ASKED_ANEW = (
+OPTIONS_OF_DATA = (
     *("searched", "replayed", "places", "exploration", "exploration_decay"),
     *("imitation", "fresh", "fresh_branched"),
 )
-"""Options of models with a memory that depend on the graphs trained on, so training from weights
-takes the preset's."""
+"""Options of models with a memory that depend on the training graphs: training that starts from
+weights takes them from the preset."""
 
 MODELS: Registry[LearnedModel] = Registry("streamplace.learn.models", "model", "model")
 
@@ -121,8 +133,8 @@ def configured(
 ) -> Preset:
     """Return a preset of a model, changed by ``[training]`` and ``[model]`` of a TOML file.
 
-    The model's options in the weights that training starts from replace those of the preset, and
-    ``epochs`` those of both.
+    The model's options in the weights that training starts from replace the preset's; ``epochs``
+    replaces the epochs of preset and file.
     """
     if preset not in model.presets:
         names = ", ".join(model.presets)
@@ -130,7 +142,7 @@ def configured(
     chosen = model.presets[preset]
     options, training = chosen.model, chosen.training
     if start is not None:
-        anew = ASKED_ANEW if isinstance(options, MemoryConfig) else ()
+        anew = OPTIONS_OF_DATA if isinstance(options, MemoryConfig) else ()
         kept = {name: value for name, value in start.items() if name not in anew}
         options = _changed(options, kept, "the weights' config")
     if file is not None:

@@ -16,14 +16,14 @@ from streamplace.objectives.registry import Objective, named_objective
 Reward = Callable[[Problem, Ints], Floats]
 """Values [B] in 0…1 of placements [B, N]."""
 RewardsAndCosts = Callable[[Problem, Ints], tuple[Floats, Floats]]
-"""Rewards and costs [B] of placements [B, N], each of which is evaluated once."""
+"""Rewards and costs [B] of placements [B, N], from one evaluation of each."""
 Measure = Callable[[Problem, Ints], Floats]
 """Seconds [B] that one pass took under each of the placements [B, N]."""
 SIMULATED = ("steady", "engine")
 
 
 def reward_of(objective: str, reward: str | Measure) -> Reward:
-    """Reward for an objective; throughput is that of the ``steady`` state or of the ``engine``.
+    """Reward for an objective; throughput in the ``steady`` state or in the ``engine``.
 
     The makespan is simulated, or measured if it is a `Measure`.
 
@@ -83,11 +83,11 @@ def with_costs(reward: Reward) -> RewardsAndCosts:
     if isinstance(reward, Relative):
         return reward.both
 
-    def both(problem: Problem, placements: Ints) -> tuple[Floats, Floats]:
+    def negated(problem: Problem, placements: Ints) -> tuple[Floats, Floats]:
         rewards = reward(problem, placements)
         return rewards, -rewards
 
-    return both
+    return negated
 
 
 def steady(problem: Problem, placements: Ints) -> Floats:
@@ -132,15 +132,11 @@ class Relative:
         """Rewards of values."""
         values = np.maximum(values, 0.0)
         yardstick, proven = self._yardstick(problem)
-        less = self._objective.sense == "min"
-        denominator = values if proven else values + yardstick
-        numerator = np.full_like(values, yardstick) if less else values
-        if proven and not less:
-            denominator = np.full_like(values, yardstick)
-        good = denominator > 0
-        return np.clip(
-            np.divide(numerator, denominator, out=np.ones_like(values), where=good), 0.0, 1.0
-        )
+        units = np.full_like(values, yardstick)
+        over, under = (units, values) if self._objective.sense == "min" else (values, units)
+        under = under if proven else values + yardstick
+        ratio = np.divide(over, under, out=np.ones_like(values), where=under > 0)
+        return np.clip(ratio, 0.0, 1.0)
 
     def _costs(self, problem: Problem, values: Floats) -> Floats:
         yardstick = self._yardstick(problem)[0]

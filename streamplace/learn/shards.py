@@ -1,15 +1,16 @@
-"""A batch in shards, whose gradients are summed in fixed order, whoever computes them.
+"""A batch in shards, whose gradients are summed in a fixed order, on any number of workers.
 
 Every seed is derived from the run's seed and the position in the run (epoch, step, shard), so no
 state of a generator is kept: a resumed run is the same run, on one thread or many machines.
-Every thread of the toolkit lets torch use one, for more would add in another order.
+Torch computes in one thread at a time, since several threads sum in another order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,7 +35,7 @@ class BatchShard:
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """Gradient of the sum of losses, one tensor per parameter (None where it has none)."""
+    """Gradient of the sum of losses, one tensor per parameter (None for parameters without one)."""
 
     loss: float
     report: StepReport
@@ -62,7 +63,7 @@ def batches(sizes: Longs, batch: int, seed: int, epoch: int) -> list[Longs]:
 
 
 def dealt(rows: Longs, parts: int) -> list[Longs]:
-    """Rows dealt in turn to at most so many parts, so that all have problems of similar sizes."""
+    """Rows in at most this number of parts, in turn, so that all have problems of similar sizes."""
     return [part for i in range(parts) if len(part := rows[i::parts])]
 
 
@@ -84,17 +85,14 @@ def gradient_of(learner: Learner, shard: BatchShard) -> Gradient:
 
 def summed(gradients: Iterable[Gradient]) -> Gradient:
     """Sum from the first to the last; another order would give other bits."""
-    first, *others = gradients
-    for other in others:
-        first = first + other
-    return first
+    return reduce(add, gradients)
 
 
 def gathered(parts: Sequence[Longs], of_parts: Iterable[Floats]) -> Floats:
-    """Values of problems by number, from those of parts that were dealt."""
+    """Values by row, from the values of the parts that `dealt` made."""
     values = np.empty(sum(map(len, parts)))
-    for rows, some in zip(parts, of_parts, strict=True):
-        values[rows] = some
+    for rows, of_rows in zip(parts, of_parts, strict=True):
+        values[rows] = of_rows
     return values
 
 
@@ -102,7 +100,7 @@ class GradientWorkers(Protocol):
     """Compute for one learner: threads of this process, or the workers of a Ray cluster."""
 
     def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
-        """Sum of the shards' gradients; the learner's memories then include those of all shards."""
+        """Sum of the shards' gradients, after which the learner has the memories of all shards."""
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems, which were dealt to parts."""
@@ -137,7 +135,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def thread_workers(learner: Learner) -> Iterator[ThreadWorkers]:
-    """Start a thread per core, in each of which torch uses one; on a GPU, one thread computes."""
+    """Start a thread per core, with one thread of torch in each; on a GPU, one thread computes."""
     on_cpu = device_of(learner.module).type == "cpu"
     with one_thread():
         cores = available_cores()

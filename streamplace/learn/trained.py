@@ -1,4 +1,4 @@
-"""The result of a training run: its history, its weights, and how they do on graphs held out."""
+"""The result of a training run: its history, and its weights' rewards on held-out problems."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ class HeldOut(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Share of the optimum, and the number of problems if these are not all."""
+        """Share of the optimum, with the number of proven problems if some are not."""
         if self.of_optimum is None:
             return "—"
         of = "" if self.proven == self.problems else f" ({self.proven} of {self.problems})"
@@ -112,9 +112,9 @@ class Trained:
 
 
 def _mean_share(values: Floats, optima: Floats) -> float | None:
-    """Mean of value / optimum where the optimum is known (not NaN), None where none is.
+    """Mean of value / optimum over the known optima (not NaN), None without any.
 
-    Where the optimum is 0, every placement is optimal.
+    If an optimum is 0, every placement is optimal.
 
     >>> _mean_share(np.array([0.5, 0.9, 0.0]), np.array([1.0, np.nan, 0.0]))
     0.75

@@ -188,7 +188,7 @@ class TrainingLoop:
         return -(-len(self.learner.sizes(epoch)) // self.config.batch)
 
     def _rate(self, epochs: float) -> float:
-        """Learning rate after so many epochs; the last step has the final one."""
+        """Learning rate after a number of epochs; the last step has the final one."""
         config = self.config
         end = config.epochs - 1 / self._n_steps(config.epochs - 1)
         done = epochs / end if end else 0.0

@@ -1,4 +1,4 @@
-"""The progress of a training: a bar, or lines where nobody sees one."""
+"""The progress of a training: a bar on a terminal, lines elsewhere."""
 
 import sys
 import time
@@ -15,14 +15,14 @@ LEGEND = (
     "reward: mean of the sampled placements; best known: of the best ones so far;",
     "validation: of the model's own answers to the graphs held out; 1 is best",
 )
-SILENT_S = 60.0
-"""Seconds after which a long epoch tells its step."""
+STEP_INTERVAL_S = 60.0
+"""Seconds between the lines of steps in a long epoch."""
 
 
 class TrainingProgress(Watcher):
     """Shows the progress of training; the remaining time is estimated from the steps so far.
 
-    With ``tell``, it explains the numbers, and tells about steps and epochs where no bar is shown.
+    With ``tell``, it explains the numbers, and prints steps and epochs where no bar is shown.
     """
 
     def __init__(self, model: str, tell: Callable[[str], None] | None = None) -> None:
@@ -30,13 +30,13 @@ class TrainingProgress(Watcher):
         self._bar = ExitStack()
         self._tick = Ticker()
         self._steps: Sequence[int] = ()
-        self._done, self._told_at = 0, 0.0
+        self._done, self._reported_at = 0, 0.0
         self._note = ""
 
     def begin(self, history: History, steps: Sequence[int]) -> None:
         """Explain the numbers, and open the bar over the remaining steps."""
         done, self._steps = len(history.epochs), steps
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
         if self._tell is not None and done < len(steps):
             for line in LEGEND:
                 self._tell(line)
@@ -46,11 +46,11 @@ class TrainingProgress(Watcher):
 
     def step(self, epoch: int, report: StepReport) -> None:
         """Move the bar on by one; without a bar, tell about it if an epoch takes long."""
-        line = _step_line(epoch, len(self._steps), report)
+        line = _step_line(epoch, len(self._steps), report.mean)
         self._tick(self._note or line)
         self._done += 1
-        if time.monotonic() - self._told_at > SILENT_S:
-            self._say(f"{line} (step {self._done} of {self._steps[epoch - 1]})")
+        if time.monotonic() - self._reported_at > STEP_INTERVAL_S:
+            self._report(f"{line} (step {self._done} of {self._steps[epoch - 1]})")
 
     def epoch(self, history: History) -> None:
         """Show the epoch until the next one is complete."""
@@ -58,26 +58,24 @@ class TrainingProgress(Watcher):
         self._note = _epoch_line(history.epochs[-1], epochs)
         done = [epoch.seconds for epoch in history.epochs]
         rest = ceil((epochs - len(done)) * sum(done) / len(done))
-        self._say(self._note + (f", about {duration(rest)} left" if epochs > len(done) else ""))
+        self._report(self._note + (f", about {duration(rest)} left" if epochs > len(done) else ""))
 
     def end(self) -> None:
         """Close the bar."""
         self._bar.close()
 
-    def _say(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         if self._tell is not None and not sys.stderr.isatty():
             self._tell(line)
-            self._told_at = time.monotonic()
+            self._reported_at = time.monotonic()
 
 
-def _step_line(epoch: int, epochs: int, report: StepReport) -> str:
-    """Summary of a step in one line."""
-    now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
-    return f"epoch {epoch}/{epochs}: {now}"
+def _step_line(epoch: int, epochs: int, means: StepReport | Epoch) -> str:
+    """Summary of a step, and the beginning of an epoch's."""
+    return f"epoch {epoch}/{epochs}: reward {means.reward:.3f}, best known {means.best:.3f}"
 
 
 def _epoch_line(epoch: Epoch, epochs: int) -> str:
     """Summary of an epoch in one line."""
-    held = "" if epoch.validation is None else f", validation {epoch.validation:.3f}"
-    line = f"epoch {epoch.epoch}/{epochs}: reward {epoch.reward:.3f}, best known {epoch.best:.3f}"
-    return line + held
+    held_out = "" if epoch.validation is None else f", validation {epoch.validation:.3f}"
+    return _step_line(epoch.epoch, epochs, epoch) + held_out

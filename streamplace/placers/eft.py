@@ -4,7 +4,7 @@ import numpy as np
 from streamsim import _core
 from streamsim.passes import GIPH, schedule
 
-from streamplace.learn.improver import STEPS_PER_OPERATOR
+from streamplace.learn.registry import STEPS_PER_OPERATOR
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective

@@ -10,8 +10,7 @@ import numpy as np
 
 from streamplace.errors import OptionError
 from streamplace.io.extras import importing
-from streamplace.learn.improver import CHUNK, Improver
-from streamplace.learn.registry import MODELS, Allocator, LearnedModel
+from streamplace.learn.registry import CHUNK, MODELS, Allocator, Improver, LearnedModel
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective

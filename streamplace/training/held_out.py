@@ -1,4 +1,4 @@
-"""Graphs held out of a training, for validation: which, and how many are few."""
+"""Graphs held out of a training for validation, and warnings if they are few."""
 
 import logging
 from collections.abc import Sequence
@@ -14,22 +14,14 @@ from streamplace.model.random_numbers import generator
 
 LOG = logging.getLogger(__name__)
 TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
-ONE_GRAPH = (
-    "there is only one graph, so none is held out: nothing says how the model places other graphs; "
-    "give several"
-)
 MIN_HELD_OUT = 30
-"""Validation graphs from which on the best epoch is more than chance: the usual least sample."""
-SMALL_VALIDATION = (
-    "validation is on %s alone, so the choice of the best epoch is mostly chance; give more "
-    "graphs, a split 'validation' of 30 or more, or place with last.safetensors"
-)
+"""Smallest number of validation graphs, the usual smallest sample, that can choose an epoch."""
 
 
 def held_out(
     problems: Sequence[Problem], share: float, seed: int
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    """Problems to train on, and those held out: a share of the graphs that the seed chooses.
+    """Problems to train on, and problems held out: a share of the graphs that the seed chooses.
 
     If graphs are in the split ``validation``, these are held out instead.
     """
@@ -39,7 +31,7 @@ def held_out(
             tuple(p for p, out in zip(problems, named, strict=True) if not out),
             tuple(compress(problems, named)),
         )
-    numbers: dict[int, int] = {}  # of graphs, each of which may be on several clusters
+    numbers: dict[int, int] = {}  # by graph, which may be on several clusters
     graph = [numbers.setdefault(graph_number(p.graph), len(numbers)) for p in problems]
     n = len(numbers)
     count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
@@ -55,6 +47,13 @@ def warn_of_few(graphs: int, *, wanted: bool) -> None:
     if graphs >= MIN_HELD_OUT:
         return
     if graphs:
-        LOG.warning(SMALL_VALIDATION, counted(graphs, "graph"))
+        LOG.warning(
+            "validation is on %s alone, so the choice of the best epoch is mostly chance; give "
+            "more graphs, a split 'validation' of 30 or more, or place with last.safetensors",
+            counted(graphs, "graph"),
+        )
     elif wanted:
-        LOG.warning("%s", ONE_GRAPH)
+        LOG.warning(
+            "there is only one graph, so none is held out, and the results say nothing about other "
+            "graphs; give several"
+        )

@@ -4,30 +4,20 @@ A shard's gradient depends on the parameters, the memories of its rows and its s
 else. All of these are sent, so that any worker may compute it, and again if one is lost.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from streamplace.evaluate.on_ray import connected, result
+from streamplace.evaluate.on_ray import result
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, one_thread, summed
 from streamplace.model.arrays import Arrays, Floats, Longs
 
-Make = Callable[[], Learner]
-
-
-@contextmanager
-def ray_workers(on: str, learner: Learner, make: Make) -> "Iterator[RayWorkers]":
-    """Workers of a Ray cluster that have made the same learner."""
-    with connected(on) as ray:
-        yield RayWorkers(ray, learner, make)
-
 
 class RayWorkers:
-    """Workers that compute for a learner; see `streamplace.learn.shards.GradientWorkers`."""
+    """Workers of a Ray cluster, each with a learner that it makes once."""
 
-    def __init__(self, ray: Any, learner: Learner, make: Make) -> None:
+    def __init__(self, ray: Any, learner: Learner, make: Callable[[], Learner]) -> None:
         self._ray, self._learner = ray, learner
         self._make = [ray.put(make)]  # in a list, or Ray would unpack it for every call
         self._gradient, self._values = (

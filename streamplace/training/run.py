@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 MEASURED = "measured"
-REAL, SHIPPED = "ray", "shipped"
+RAY, SHIPPED = "ray", "shipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class TrainRequest:
     folder: Path  # folder of the run: weights, checkpoint, history and curve
     preset: str = PRESET
     config: Path | None = None  # TOML file that changes the preset
-    epochs: int | None = None  # None for those of the preset
-    rate: tuple[float, ...] = ()  # rates of every problem; empty for the own rate of each
-    objective: str = ""  # empty for that of the graphs
+    epochs: int | None = None  # None for the preset's
+    rate: tuple[float, ...] = ()  # rates of every problem; empty for the rate of its graph
+    objective: str = ""  # empty for the graphs' own
     reward: str | Measure = "steady"
     device: str = "auto"
     on: str | None = None  # address of the Ray that computes
@@ -84,7 +84,7 @@ class TrainRequest:
         return tuple(problem.at_rate(rate) for problem in problems for rate in rates)
 
     def rates_of(self, problems: Sequence[Problem]) -> tuple[float, ...]:
-        """Rate of every problem of `at_rates`, as it was given: scaled ones are rounded."""
+        """Requested rate of every problem of `at_rates`, whose own rates are rounded."""
         if rates := self.rate:
             return rates * (len(problems) // len(rates))
         is_pass = named_objective(self.objective).kind == "pass"  # which has no rate
@@ -98,7 +98,7 @@ class TrainRequest:
 def run_training(
     request: TrainRequest, *, watcher: Watcher | None = None, track: Track = tracked
 ) -> Trained:
-    """Train a model into a folder, or go on where training was stopped.
+    """Train a model into a folder, or continue a training that was stopped.
 
     ``track`` shows the progress of the work before training.
     """
@@ -110,17 +110,16 @@ def run_training(
 
 
 def gradient_workers(
-    request: TrainRequest, learner: Learner, make: Callable[[], Learner]
+    ray: Any, learner: Learner, make: Callable[[], Learner]
 ) -> "AbstractContextManager[GradientWorkers]":
-    """Compute for a learner that ``make`` built, on this machine or on Ray."""
-    on = request.on
-    if on is None:
+    """Compute for a learner that ``make`` built, on Ray, or on this machine where that is None."""
+    if ray is None:
         from streamplace.learn.shards import thread_workers
 
         return thread_workers(learner)
-    from streamplace.training.ray_workers import ray_workers
+    from streamplace.training.ray_workers import RayWorkers
 
-    return ray_workers(on, learner, make)
+    return nullcontext(RayWorkers(ray, learner, make))
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
@@ -185,7 +184,7 @@ class TrainingRun:
         return run
 
     def checkpoint(self) -> "Checkpoint | None":
-        """Return the checkpoint to resume; no run is overwritten, none mixed with another."""
+        """Checkpoint to resume, None for a new run; SettingError if the folder has another run."""
         from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         folder = self.request.folder
@@ -215,12 +214,12 @@ class TrainingRun:
         elif isinstance(options, MemoryConfig) and options.searched:
             targets = solver.searched(self.training, options.searched)
         history, optima = History(), np.full(len(self.validation), np.nan)
-        with connected(request.on), self._reward() as reward:
+        with connected(request.on) as ray, self._reward() as reward:
             make = partial(built, self.model, self._task(targets, reward), self.preset)
             learner = make()
             if self.start is not None:
                 begin_from(learner, self.start, str(request.start))
-            with gradient_workers(request, learner, make) as workers:
+            with gradient_workers(ray, learner, make) as workers:
                 loop = TrainingLoop(
                     learner,
                     workers,
@@ -262,7 +261,7 @@ class TrainingRun:
 
     @property
     def trained_on(self) -> str:
-        """What the model is trained on, in words."""
+        """Number of training graphs, in words."""
         return counted(self._graphs(self.training), "graph")
 
     def _graphs(self, problems: Sequence[Problem]) -> int:
@@ -279,7 +278,7 @@ class TrainingRun:
         return optima
 
     def _reward(self) -> AbstractContextManager[str | Measure]:
-        if self.request.reward != REAL:
+        if self.request.reward != RAY:
             return nullcontext(self.request.reward)
         from streamplace.engines.ray.passes import RayPasses
 
@@ -299,7 +298,7 @@ class TrainingRun:
         )
 
     def _origin(self) -> dict[str, Any]:
-        """Origin of the weights, for their file: this training, and that of its initial weights."""
+        """Origin of the weights, for their file: this training, and its start."""
         start = self.start
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),

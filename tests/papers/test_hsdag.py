@@ -193,12 +193,11 @@ def test_groups_grow_as_in_the_paper(data):
     scores = data.draw(st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.9]), min_size=len(edges)))
     scores = scores[: len(edges)]
     ends = np.array(edges, np.int64).reshape(-1, 2).T.copy()
-    found = parse(torch.from_numpy(ends), torch.tensor(scores), n)
-    group = found.group.numpy()
+    edge, group = (part.numpy() for part in parse(torch.from_numpy(ends), torch.tensor(scores), n))
     groups = [set(np.flatnonzero(group == g)) for g in range(group.max() + 1)]
     assert groups == grown(edges, [float(np.float32(s)) for s in scores], n)
     lonely = set(range(n)).difference(*map(set, edges))
-    assert {v for v in range(n) if found.edge[v] == len(edges)} == lonely
+    assert {v for v in range(n) if edge[v] == len(edges)} == lonely
 
 
 def test_features_are_those_of_the_paper():

@@ -4,7 +4,7 @@ import torch
 from problems import chain, diamond, fork_join
 
 from streamplace.learn.env import ProblemTensors
-from streamplace.learn.models.dream.features import OperatorScale, operator_features
+from streamplace.learn.models.dream.features import operator_features, operator_scale
 from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.network import built_module
 from streamplace.model import Cluster, Problem
@@ -29,7 +29,7 @@ def batch_of(problems, order="topological"):
 
 def scale_of(config):
     """Scale of a model's features over the problems."""
-    return OperatorScale.of(batch_of(PROBLEMS), config.features)
+    return operator_scale(batch_of(PROBLEMS), config.features)
 
 
 def policy_of(model, seed=0, **changes):

@@ -77,8 +77,8 @@ def check_steps_learned_from_apart(policy, problem, monkeypatch):
     uniform = torch.from_numpy(np.random.default_rng(1).random((7, 1)))
     nodes = policy.episodes([problem], [place]).step(uniform[0]).inputs[0].nodes.shape[1]
     for few, at_once in ((0, 0), (nodes, nodes), (nodes, 3 * nodes), (nodes, 10**9)):
-        monkeypatch.setattr("streamplace.papers.improving.episodes.FEW", few)
-        monkeypatch.setattr("streamplace.papers.improving.episodes.AT_ONCE", at_once)
+        monkeypatch.setattr("streamplace.papers.improving.episodes.MAX_SMALL_STEP", few)
+        monkeypatch.setattr("streamplace.papers.improving.episodes.BATCH_NODES", at_once)
         policy.zero_grad()
         _, (log_p, entropy) = walked(policy, [problem], [place], uniform)
         (log_p * torch.arange(7)[:, None] + entropy).sum().backward()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.learn.models.pilot.features import MOST
+from streamplace.learn.models.pilot.features import MAX_FEATURE
 from streamplace.model.devices import SLACK
 
 Loads = dict[tuple[object, ...], float]
@@ -50,10 +50,10 @@ def look(problem, view, place, t, last):
     whole = sum(_least_load(problem, view, u) for u in view.order) / y
     step = {
         "coming": coming / (whole + 1e-9),
-        "coming-over-room": min(MOST, coming / (sum(room) + 1e-3)),
-        "peak": min(MOST, _peak(partial_loads(problem, place)) / y),
+        "coming-over-room": min(MAX_FEATURE, coming / (sum(room) + 1e-3)),
+        "peak": min(MAX_FEATURE, _peak(partial_loads(problem, place)) / y),
         "devices-used": len(set(place.values())) / d,
-        "most-room": min(MOST, max(room)),
+        "most-room": min(MAX_FEATURE, max(room)),
         "position": (t % len(view.order)) / len(view.order),
     }
     devices = [
@@ -79,20 +79,20 @@ def _of_loads(problem, view, place, members, a):
     device = after["device", a] / y
     link = max((after[r] for r in _used(problem, place, members, a)), default=0.0) / y
     return {
-        "load": min(MOST, before["device", a] / y),
-        "load-after": min(MOST, device),
-        "too-much-after": min(MOST, max(0.0, device - 1)),
-        "misfit": min(MOST, abs(1 - device) * 10),
-        "link-after": min(MOST, link),
-        "link-too-much-after": min(MOST, max(0.0, link - 1)),
+        "load": min(MAX_FEATURE, before["device", a] / y),
+        "load-after": min(MAX_FEATURE, device),
+        "too-much-after": min(MAX_FEATURE, max(0.0, device - 1)),
+        "misfit": min(MAX_FEATURE, abs(1 - device) * 10),
+        "link-after": min(MAX_FEATURE, link),
+        "link-too-much-after": min(MAX_FEATURE, max(0.0, link - 1)),
         "flow-cut": min(
-            MOST,
+            MAX_FEATURE,
             sum(after[r] - before[r] for r in _used(problem, place, members, a) if r[0] == "link")
             / y,
         ),
-        "peak-growth": min(MOST, (_peak(after) - _peak(before)) / y),
+        "peak-growth": min(MAX_FEATURE, (_peak(after) - _peak(before)) / y),
         "fullest-link": min(
-            MOST, max(before["link", b, c] for b, c in _pairs(problem) if a in (b, c)) / y
+            MAX_FEATURE, max(before["link", b, c] for b, c in _pairs(problem) if a in (b, c)) / y
         ),
     }
 
@@ -114,10 +114,10 @@ def _of_flows(problem, view, place, members, a):
                 loose += traffic
     return {
         "share-at-home": home / flow if flow > 0 else 0.0,
-        "flow-at-home": min(MOST, home * wire),
-        "flow-loose": min(MOST, loose * wire),
+        "flow-at-home": min(MAX_FEATURE, home * wire),
+        "flow-loose": min(MAX_FEATURE, loose * wire),
         "neighbour": float(home > 0),
-        "flow": min(MOST, flow * wire),
+        "flow": min(MAX_FEATURE, flow * wire),
     }
 
 
@@ -125,12 +125,12 @@ def _of_unit(problem, view, unit, a):
     """Features of the unit on the device, whoever else is there."""
     own = _load(problem, view, unit, problem.instance.device_type[a])
     least = _least_load(problem, view, unit)
-    return {"own": min(MOST, own / view.yardstick), "speed": least / own if own > 0 else 1.0}
+    return {"own": min(MAX_FEATURE, own / view.yardstick), "speed": least / own if own > 0 else 1.0}
 
 
 def _room_over_coming(problem, place, members, a, y, coming):
     after = partial_loads(problem, {**place, **dict.fromkeys(members, a)})["device", a] / y
-    return min(MOST, (1 - after) / (coming + 1e-3)) if after < 1 else 0.0
+    return min(MAX_FEATURE, (1 - after) / (coming + 1e-3)) if after < 1 else 0.0
 
 
 def _is_open(problem, place, members, a):

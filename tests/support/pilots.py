@@ -4,12 +4,16 @@ import numpy as np
 import torch
 
 from streamplace.io.weights import write_weights
-from streamplace.learn.algorithms.kernels import DecisionRecord, empty_record
-from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP
+from streamplace.learn.algorithms.kernels import DecisionRecord
 from streamplace.learn.models.pilot.learner import PilotModule
 from streamplace.learn.models.pilot.model import PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
-from streamplace.learn.models.pilot.rollouts import heads_of, network_of, places_after, rollouts
+from streamplace.learn.models.pilot.rollouts import (
+    heads_of,
+    network_of,
+    places_after,
+    recorded_rollouts,
+)
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
@@ -49,9 +53,7 @@ def explore(view, network, given, seed=None):
     uniform = np.full(asked.shape, -1, np.float32)
     if seed is not None:
         uniform = np.random.default_rng(seed).random(asked.shape, dtype=np.float32)
-    record = empty_record((*asked.shape, len(view.group)), N_DEVICE, N_STEP)
-    chosen, likelihood = rollouts(view, heads_of(network, view), asked, uniform, record)
-    return chosen, likelihood, record
+    return recorded_rollouts(view, heads_of(network, view), asked, uniform)
 
 
 def follow(view, network, chosen):

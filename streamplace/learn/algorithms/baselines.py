@@ -10,11 +10,11 @@ from streamplace.learn.learner_base import RowMemory
 from streamplace.model.arrays import Floats
 
 Baseline = Callable[[Tensor, Tensor], Tensor]
-"""Baseline [G, S] of every sample from the rewards [G, S] and a mask of those that exist."""
+"""Baseline [G, S] of every sample from the rewards [G, S] and a mask of existing ones."""
 
 SPREAD = 1e-3
 """Added to the deviation of rewards, so that equal rewards give no advantage."""
-UNSEEN = 1e9
+NO_AVERAGE = 1e9
 """Average of a problem without samples: larger than any reward, and finite, as files need it."""
 DECAY = 0.9
 """Share of a moving average that stays; the papers do not say how fast theirs moves."""
@@ -45,7 +45,7 @@ class MovingAverage(RowMemory):
     """
 
     def __init__(self, problems: int, device: torch.device | str = "cpu") -> None:
-        self._values = torch.full((problems,), UNSEEN, dtype=torch.float64, device=device)
+        self._values = torch.full((problems,), NO_AVERAGE, dtype=torch.float64, device=device)
         super().__init__({"average": self._values})
 
     def of(self, rows: Tensor) -> Baseline:
@@ -55,18 +55,18 @@ class MovingAverage(RowMemory):
     def _moved(self, rows: Tensor, means: Tensor) -> Tensor:
         """Averages before, which then move towards these means."""
         before = self._values[rows]
-        before = torch.where(before == UNSEEN, means.double(), before)
+        before = torch.where(before == NO_AVERAGE, means.double(), before)
         self._values[rows] = DECAY * before + (1 - DECAY) * means
         return before
 
 
 class RunningMean(RowMemory):
-    """The mean of all costs of a problem so far.
+    """The mean cost of every problem so far.
 
     Examples
     --------
     >>> mean = RunningMean(problems=1)
-    >>> [mean.less_than_before(0, np.array([cost])).tolist() for cost in (3.0, 5.0, 1.0)]
+    >>> [mean.savings(0, np.array([cost])).tolist() for cost in (3.0, 5.0, 1.0)]
     [[0.0], [-2.0], [3.0]]
     """
 
@@ -74,19 +74,19 @@ class RunningMean(RowMemory):
         self._sums: Floats = np.zeros((problems, 2))
         super().__init__({"before": self._sums})
 
-    def less_than_before(self, row: int, costs: Floats) -> Floats:
-        """By how much each of the costs is below the mean before them; 0 for the first ones."""
+    def savings(self, row: int, costs: Floats) -> Floats:
+        """Mean cost before these costs minus each of them; 0 for the first ones."""
         count, total = self._sums[row]
         self._sums[row] += len(costs), costs.sum()
         return (total / count - costs) if count else np.zeros_like(costs)
 
 
-def more_than_others(values: Floats) -> Floats:
-    """By how much each of at least two values exceeds the mean of the others, in deviations.
+def leave_one_out(values: Floats) -> Floats:
+    """Each of at least two values minus the mean of the others, in deviations.
 
     Values may be rows; the deviation is over all differences.
 
-    >>> more_than_others(np.array([1.0, 3.0])).round(2).tolist()
+    >>> leave_one_out(np.array([1.0, 3.0])).round(2).tolist()
     [-1.0, 1.0]
     """
     differences = values - (values.sum(axis=0) - values) / (len(values) - 1)
@@ -107,6 +107,6 @@ def advantages(rewards: Tensor, valid: Tensor, baseline: Baseline, *, normalised
 
 
 def favouring_gains(weights: Tensor, log_probability: Tensor, gain: float) -> Tensor:
-    """Weights whose gains count so many times; losses of a probability that underflows do not."""
+    """Weights, the positive ones times the gain; 0 for losses whose probability underflows."""
     vanished = (weights < 0) & (log_probability.exp() == 0)
     return torch.where(weights > 0, gain * weights, weights.masked_fill(vanished, 0.0))

@@ -1,4 +1,4 @@
-"""What policies of the core and of torch share: weights, and records of decisions."""
+"""Weights and records of decisions, shared by policies of the core and of torch."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -36,16 +36,11 @@ def _part(kind: Any, tensors: Mapping[str, Singles], name: str) -> Any:
 
 
 class DecisionRecord(NamedTuple):
-    """S rollouts of T decisions about D devices; of length 0 where nothing is to be recorded."""
+    """S rollouts of T decisions about D devices."""
 
     devices: Singles  # [S, T, D, F] features of every device
     steps: Singles  # [S, T, G] features of the decision itself
     open: Bools  # [S, T, D] devices that could be chosen
-
-    def fill(self, inputs: Mapping[str, NDArray[Any]]) -> None:
-        """Copy the columns of these names."""
-        for name, column in inputs.items():
-            getattr(self, name)[:] = column
 
 
 def feature_names(columns: type[IntEnum]) -> list[str]:
@@ -53,23 +48,14 @@ def feature_names(columns: type[IntEnum]) -> list[str]:
     return [column.name.lower().replace("_", "-") for column in columns]
 
 
-def empty_record(shape: tuple[int, int, int], of_device: int, of_step: int) -> DecisionRecord:
-    """Record of rollouts of this shape (S, T, D), with so many features."""
-    return DecisionRecord(
-        np.zeros((*shape, of_device), np.float32),
-        np.zeros((*shape[:2], of_step), np.float32),
-        np.zeros(shape, np.bool_),
-    )
-
-
 def packed(tables: Sequence[NDArray[Any]], missing: float = 0) -> NDArray[Any]:
-    """Tables [S, T, D, …] as rows of decisions, as wide as that with the most devices."""
-    most = max(table.shape[2] for table in tables)
+    """Tables [S, T, D, …] as rows of decisions, padded to the largest D."""
+    width = max(table.shape[2] for table in tables)
     rows = [table.reshape(-1, *table.shape[2:]) for table in tables]
     others = ((0, 0),) * (rows[0].ndim - 2)
     return np.concatenate(
         [
-            np.pad(row, ((0, 0), (0, most - row.shape[1]), *others), constant_values=missing)
+            np.pad(row, ((0, 0), (0, width - row.shape[1]), *others), constant_values=missing)
             for row in rows
         ]
     )

@@ -2,7 +2,7 @@
 
 They are named as by Wang et al., "Accelerate Model Parallel Training by Using Efficient Graph
 Traversal Order", II-C, where NetworkX makes them. Of operators that may come next, the one of the
-lowest rank goes first: by default the one that comes first in the graph.
+lowest rank goes first: by default the first one in the graph.
 """
 
 from collections.abc import Callable

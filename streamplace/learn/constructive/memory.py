@@ -12,7 +12,7 @@ from streamplace.learn.learner_base import RowMemory
 from streamplace.model.arrays import Longs
 
 EMPTY = -1.0
-"""Reward of a place that holds nothing."""
+"""Reward of an empty place."""
 FACTOR = 0x9E3779B97F4A7C15 - 2**64
 """Odd factor of the hashes of placements."""
 
@@ -35,7 +35,7 @@ def random_placements(
 
 
 def repeated(placements: Tensor, counted: Tensor) -> Tensor:
-    """Placements [G, S] of [G, S, N] that equal one before them; only the counted [G, S] can."""
+    """Whether counted placements [G, S] of [G, S, N] equal an earlier counted one."""
     factors = torch.full((placements.shape[2],), FACTOR, device=placements.device).cumprod(0)
     # Rows are compared by 64-bit hashes, which hardly ever collide.
     words = ((placements.long() + 1) * factors).sum(2)
@@ -46,14 +46,14 @@ def repeated(placements: Tensor, counted: Tensor) -> Tensor:
     return again.gather(1, at.argsort(1))
 
 
-def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The best different placements [G, most, N] of candidates [G, S, N], best first.
+def best_distinct(placements: Tensor, rewards: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The best different placements [G, count, N] of candidates [G, S, N], best first.
 
     Of equal rewards, and of equal placements, the first counts. Rewards that are `EMPTY` do not.
     """
     again = repeated(placements, rewards > EMPTY)
     values, at = rewards.masked_fill(again, EMPTY).sort(dim=1, descending=True, stable=True)
-    values, at = values[:, :most], at[:, :most]
+    values, at = values[:, :count], at[:, :count]
     kept = placements.gather(1, at[..., None].expand(-1, -1, placements.shape[2]))
     return kept.masked_fill(values[..., None] == EMPTY, 0), values
 
@@ -77,10 +77,10 @@ class PlacementMemory(RowMemory):
         self.placements[:, :, :n].index_copy_(0, rows, best)
         self.rewards.index_copy_(0, rows, values)
 
-    def replay(self, rows: Tensor, most: int, n: int) -> tuple[Tensor, Tensor]:
+    def replay(self, rows: Tensor, count: int, n: int) -> tuple[Tensor, Tensor]:
         """Best placements [G, R, N] and their rewards [G, R]."""
-        return self.placements[rows, :most, :n].long(), self.rewards[rows, :most]
+        return self.placements[rows, :count, :n].long(), self.rewards[rows, :count]
 
     def best(self, rows: Tensor) -> Tensor:
-        """Best rewards [G] known, 0 where none is."""
+        """Best known rewards [G], 0 without any."""
         return self.rewards[rows, 0].clamp(min=0)

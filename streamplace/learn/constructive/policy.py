@@ -1,10 +1,12 @@
 """Policies that build placements: their contract, and placing by trained ones.
 
-A policy is a module of torch that is called with a batch of problems, and answers with placements
-and how likely they were:
+A policy is a module of torch that is called with a batch of problems:
 
     class Mine(nn.Module):
         def forward(self, batch, samples, given=None, generator=None) -> Decisions: ...
+
+It draws ``samples`` placements of each problem with the generator, or without one takes the
+likeliest. The given placements [G, R, N] follow them unchanged, with their likelihood.
 
 Shapes: G problems of a batch, S placements of each, N operators of the largest, D devices.
 """
@@ -29,7 +31,7 @@ from streamplace.model.random_numbers import torch_generator
 CLOSED = -1e9
 """Logit of a device that is not open."""
 CELLS = 1 << 12
-"""Most operators that are placed at once, padding included."""
+"""Largest number of operators that are placed at once, padding included."""
 
 
 class Decisions(NamedTuple):
@@ -46,13 +48,13 @@ class Decisions(NamedTuple):
     ) -> Self:
         """Sums over steps, of log-probabilities [G, S, D] and devices [G, S] each.
 
-        Problems have so many decisions [G]; further ones have a single open device.
+        Each problem has its number of decisions [G]; further steps have a single open device.
         """
-        taken = spread = placements.new_zeros(placements.shape[:2]).float()
+        likelihood = entropy = placements.new_zeros(placements.shape[:2]).float()
         for log_p, devices in each:
-            taken = taken + log_p.gather(2, devices[..., None]).squeeze(2)
-            spread = spread - (log_p.exp() * log_p).sum(2)
-        return cls(placements, taken, spread / decisions[:, None])
+            likelihood = likelihood + log_p.gather(2, devices[..., None]).squeeze(2)
+            entropy = entropy - (log_p.exp() * log_p).sum(2)
+        return cls(placements, likelihood, entropy / decisions[:, None])
 
 
 def chosen_devices(log_p: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -61,22 +63,6 @@ def chosen_devices(log_p: Tensor, generator: torch.Generator | None) -> Tensor:
         return log_p.argmax(-1)
     noise = torch.empty_like(log_p).exponential_(generator=generator)
     return (log_p - noise.log()).argmax(-1)
-
-
-class PlacementPolicy(Protocol):
-    """A policy, as a module."""
-
-    def __call__(
-        self,
-        batch: Any,
-        samples: int,
-        given: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Decisions:
-        """Draw so many placements of each problem, without a generator the likeliest.
-
-        Those given [G, R, N] follow them, as they are, with their likelihood.
-        """
 
 
 class Prepared(Protocol):
@@ -135,7 +121,7 @@ class ConstructivePolicy:
     def greedy(
         self, problems: Sequence[Problem], prepared: Prepared, rows: Selection = ALL
     ) -> list[Ints]:
-        """Likeliest placement [N] of some of the problems, legal; those of like sizes together."""
+        """Likeliest legal placement [N] of some of the problems, in batches of like sizes."""
         numbers = np.arange(len(problems))[rows]
         placements: dict[int, Ints] = {}
         for part in (numbers[each] for each in batches_by_size(prepared.sizes[numbers])):

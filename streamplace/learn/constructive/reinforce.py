@@ -4,7 +4,7 @@ With r_s the reward of sample s of a problem, b its baseline and w_s its weight,
 
     Σ_s w_s (r_s - b) log π(p_s) / S  +  entropy bonus
 
-over the S samples of every problem, drawn just now or replayed. In the first epochs it may imitate
+over the S samples of every problem, newly drawn or replayed. In the first epochs it may imitate
 the best placement known instead, and it may go on with graphs that are made anew in every step.
 """
 
@@ -45,7 +45,7 @@ from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
 from streamplace.model.random_numbers import torch_generator
 
-LEAST_REWARD = 1e-6
+MIN_REWARD = 1e-6
 """Smaller rewards are raised to this, since their inverse has no bound."""
 BEST_ONLY = MemoryConfig(replayed=0, places=1, exploration=0.0)
 """The memory of a policy that replays nothing."""
@@ -102,7 +102,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return FreshProblems(self.task.training, replay.fresh, replay.fresh_branched, device)
 
     def sizes(self, epoch: int) -> Longs:
-        """Operators of each given problem, or after imitation, of those that are made anew."""
+        """Operators of each given problem, or after imitation, of each new problem."""
         if self._fresh is None or epoch < self._imitated:
             return self._training.sizes
         return self._fresh.sizes
@@ -123,18 +123,18 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
             return self._loss_of_imitation(numbers, env, batch)
         explored = self._explore(numbers, env, generator, epoch)
         n = int(self._training.sizes[rows].max())
-        samples, most = self.config.on_policy, self._replay.replayed
+        samples, n_replayed = self.config.on_policy, self._replay.replayed
         if self._replay.renumbered:
             with torch.no_grad():
                 drawn = self.policy.module(batch, samples, None, generator).placements
             drawn = env.batch.canonical(drawn)
             rewards = self._remember(numbers, env, drawn)
             once = ~repeated(drawn, torch.ones_like(rewards, dtype=torch.bool))
-            replayed, again = self.memory.replay(numbers, most, n)
+            replayed, again = self.memory.replay(numbers, n_replayed, n)
             both = torch.cat([drawn, replayed], dim=1)
             decisions = self.policy.module(batch, 0, both, generator)
         else:
-            replayed, again = self.memory.replay(numbers, most, n)
+            replayed, again = self.memory.replay(numbers, n_replayed, n)
             decisions = self.policy.module(batch, samples, replayed, generator)
             rewards = self._remember(numbers, env, decisions.placements[:, :samples])
             once = torch.ones_like(rewards, dtype=torch.bool)
@@ -148,7 +148,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     def _loss_on_fresh(
         self, fresh: FreshProblems, rows: Longs, generator: torch.Generator
     ) -> tuple[Tensor, StepReport]:
-        """Loss on graphs that nobody has seen, and of which nothing is remembered."""
+        """Loss on problems that are made anew, which have no memory."""
         batch = fresh.batch(rows, generator)
         decisions = self.policy.module(batch, self.config.on_policy, None, generator)
         rewards = self._judged(Environment(batch), decisions.placements)[1]
@@ -160,13 +160,13 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     def _loss_of_imitation(
         self, numbers: Tensor, env: Environment, batch: Any
     ) -> tuple[Tensor, StepReport]:
-        """Loss that raises the likelihood of the best placements known; reports its own."""
+        """Loss that raises the likelihood of the best known placements."""
         best, rewards = self.memory.replay(numbers, 1, env.batch.present.shape[1])
         decisions = self.policy.module(batch, 1, best)
         known = (rewards > EMPTY).double() / env.batch.present.sum(1, keepdim=True)
-        own = self._judged(env, decisions.placements[:, :1])[1]
-        weights = torch.cat([torch.zeros_like(own), known], dim=1)
-        return self._loss(decisions, weights, own, self.memory.best(numbers))
+        drawn = self._judged(env, decisions.placements[:, :1])[1]
+        weights = torch.cat([torch.zeros_like(drawn), known], dim=1)
+        return self._loss(decisions, weights, drawn, self.memory.best(numbers))
 
     def _loss(
         self,
@@ -182,9 +182,9 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         gained = (weights.float() * decisions.log_probability).sum(1)
         loss = -(gained + self.config.entropy * entropy).sum()
         parts = rewards.mean(1), best, entropy.detach().double()
-        reward, known, unsure = torch.stack(parts).sum(1).tolist()
+        reward, known, spread = torch.stack(parts).sum(1).tolist()
         evaluations = rewards.numel() + explored
-        return loss, StepReport(len(rewards), reward, known, unsure, evaluations)
+        return loss, StepReport(len(rewards), reward, known, spread, evaluations)
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the greedy placements."""
@@ -211,12 +211,12 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         """
         replay = self._replay
         usual = exploration(replay.exploration, replay.exploration_decay, epoch)
-        if not (most := max(usual, replay.exploration_while_poor)):
+        if not (size := max(usual, replay.exploration_while_poor)):
             return 0
-        count = torch.where(self.memory.best(numbers) < replay.poor_below, most, usual)
-        placements = random_placements(env.batch, most, generator, replay.exploration_over)
+        count = torch.where(self.memory.best(numbers) < replay.poor_below, size, usual)
+        placements = random_placements(env.batch, size, generator, replay.exploration_over)
         self._remember(numbers, env, placements, count)
-        return most * len(numbers)
+        return size * len(numbers)
 
     def _judged(self, env: Environment, placements: Tensor) -> tuple[Tensor, Tensor]:
         """Legal placements [G, S, N], and their rewards [G, S]."""
@@ -271,5 +271,5 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
 SIGNALS = {
     "reward": lambda rewards: rewards,
-    "root": lambda rewards: -rewards.clamp(min=LEAST_REWARD).rsqrt(),
+    "root": lambda rewards: -rewards.clamp(min=MIN_REWARD).rsqrt(),
 }

@@ -25,11 +25,11 @@ from streamplace.model.units import format_bytes
 
 MAX_BYTES = 16e9
 """Most memory for tensors of operators by operators, of all graphs together."""
-ORDERS = 16
+N_ORDERS = 16
 """Orders of decision of a problem among which a training chooses."""
-OF_PAIRS = ("bytes", "streams", "tuples", "mates", "rivals")
+PAIR_COLUMNS = ("bytes", "streams", "tuples", "mates", "rivals")
 """Columns of operators by operators."""
-OF_OPERATORS = ("present", "load", "allowed", "constant", "core", "core_constant")
+OPERATOR_COLUMNS = ("present", "load", "allowed", "constant", "core", "core_constant")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class Batch:
     yardstick: Tensor  # [G] the least peak that a placement could have by the CPU, at least 1
     mates: Tensor | None = None  # [G, N, N] 1 where two operators must share a device
     rivals: Tensor | None = None  # [G, N, N] 1 where two must not
-    tuples: Tensor | None = None  # [G, N, N] tuples/s, where they cost more than their bytes
+    tuples: Tensor | None = None  # [G, N, N] tuples/s, if they cost more than their bytes
     per_tuple: Tensor | None = None  # [G, 3] overhead, overhead per byte, gap
     free_cores: Tensor | None = None  # [G, D]
     nics: Tensor | None = None  # [G, 2, D] seconds per byte sent and received
@@ -69,9 +69,9 @@ class Batch:
         """Return some of the problems, of at most n operators each."""
 
         def selected(name: str, column: Tensor) -> Tensor:
-            if name in OF_PAIRS:
+            if name in PAIR_COLUMNS:
                 return column[rows, :n, :n]
-            return column[rows, :n] if name in OF_OPERATORS else column[rows]
+            return column[rows, :n] if name in OPERATOR_COLUMNS else column[rows]
 
         return self.mapped(selected)
 
@@ -98,7 +98,7 @@ class Batch:
         return of_operators.gather(1, index.expand(-1, -1, *of_operators.shape[2:]))
 
     def pairs(self, of_pairs: Tensor) -> Tensor:
-        """Columns [G, N, N] of pairs in the order of decision; those that are decided before."""
+        """Columns [G, N, N] of pairs in the order of decision, with earlier operators only."""
         along = self.order[:, None].expand_as(of_pairs)
         return self.steps(of_pairs).gather(2, along).tril(-1)
 
@@ -128,7 +128,7 @@ class Batch:
 
 
 class ProblemTensors:
-    """P problems, and their batches: what a policy is asked about.
+    """P problems as tensors, and batches of them.
 
     Attributes
     ----------
@@ -160,15 +160,15 @@ class ProblemTensors:
             if self._orders is None:
                 self._orders = torch.from_numpy(self._shuffled()).to(order.device)
             chosen = torch.randint(
-                ORDERS, rows.shape, generator=generator, device=generator.device
+                N_ORDERS, rows.shape, generator=generator, device=generator.device
             ).to(order.device)
             order = self._orders[rows, chosen, :n].long()
         return replace(batch, order=order)
 
     def _shuffled(self) -> Array:
         """Orders [P, K, N] of every problem, each with other ties."""
-        rng, most = np.random.default_rng(0), int(self.sizes.max())
-        orders = np.tile(np.arange(most, dtype=np.int16), (len(self.problems), ORDERS, 1))
+        rng, n = np.random.default_rng(0), int(self.sizes.max())
+        orders = np.tile(np.arange(n, dtype=np.int16), (len(self.problems), N_ORDERS, 1))
         for rows, problem in zip(orders, self.problems, strict=True):
             for row in rows:
                 rank = rng.permutation(problem.n_operators)
@@ -201,34 +201,34 @@ def _stacked(problems: Sequence[Problem], order: str) -> Batch:
 
 def _columns(problem: Problem, n: int, d: int, order: str) -> Iterator[tuple[str, Array]]:
     """Columns of one problem, padded to n operators and d devices."""
-    instance, own, have = problem.instance, problem.n_operators, problem.n_devices
+    instance, n_own, d_own = problem.instance, problem.n_operators, problem.n_devices
     pairs = instance.target, instance.source
     for name, flow in (("bytes", instance.traffic), ("tuples", instance.tuples), ("streams", 1)):
         total = np.zeros((n, n), np.float32 if name == "streams" else np.float64)
         np.add.at(total, pairs, flow)
         yield name, total
     places = np.arange(n)
-    places[:own] = decision_order(problem, order)
+    places[:n_own] = decision_order(problem, order)
     yield "order", places
-    yield "present", np.arange(n) < own
-    yield "exists", np.arange(d) < have
+    yield "present", np.arange(n) < n_own
+    yield "exists", np.arange(d) < d_own
     yield "wire", _padded(instance.seconds_per_byte, d, d)
     of_types = {"load": instance.load, "constant": instance.constant, "core": instance.core_load}
     for name, column in (of_types | {"core_constant": instance.core_constant}).items():
         there = len(column) and (name != "core" or limits_subtasks(instance))
         yield name, _padded(column[:, instance.device_type], n, d) if there else np.zeros((n, d))
     classes = np.arange(d)
-    classes[:have] = problem.interchangeable
+    classes[:d_own] = problem.interchangeable
     yield "alike", classes[:, None] == classes
     yield "yardstick", np.array(peak_yardstick(problem, finest_level(problem)))
     yield "per_tuple", np.array([instance.overhead, instance.overhead_per_byte, instance.gap])
-    yield "free_cores", np.pad(instance.free_cores, (0, d - have), constant_values=1)
+    yield "free_cores", np.pad(instance.free_cores, (0, d - d_own), constant_values=1)
     yield "nics", _padded(np.stack([instance.egress, instance.ingress]), 2, d)
     yield from _rules(problem, n, d).items()
 
 
 def _rules(problem: Problem, n: int, d: int) -> Arrays:
-    """Devices that operators may use, and which must share one or must not."""
+    """Devices that operators may use, and operators that must or must not share one."""
     own, rules = problem.n_operators, problem.rules
     allowed, mates, rivals = np.zeros((n, d), bool), *np.zeros((2, n, n), np.float32)
     allowed[:own, : problem.n_devices] = True
@@ -247,7 +247,7 @@ def _padded(array: Array, rows: int, columns: int) -> Array:
 
 
 def _check_size(problems: int, n: int, *, ruled: bool) -> None:
-    """Raise SettingError if the tensors of pairs of operators would be too large."""
+    """Raise SettingError if the tensors of operators by operators would be too large."""
     if n > MAX_OPERATORS:
         raise SettingError(
             f"the graph has {n} operators, but the model supports at most {MAX_OPERATORS}; "

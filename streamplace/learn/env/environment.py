@@ -15,11 +15,11 @@ from streamplace.learn.reward import Reward, reward_of, steady
 from streamplace.model.problem import Problem
 
 Observation = dict[str, Tensor]
-"""Tensors by name, each [G, S, …]; `Environment.reset` tells which."""
+"""Tensors by name, each [G, S, …]; `Environment.reset` lists them."""
 
 
 class Environment:
-    """G problems on a device, of each of which S placements are built side by side.
+    """G problems on a device, with S placements of each built side by side.
 
     Operators come in the order of decision; all G problems take as many steps as the largest, and
     padding goes to the first device. Loads are shares of a device or of a link at full rate, flows
@@ -71,7 +71,7 @@ class Environment:
 
     @cached_property
     def sent(self) -> Tensor:
-        """Flow [G, N] of an operator to those that are decided later."""
+        """Flow [G, N] of an operator to operators that are decided later."""
         return self._flow.sum(1)
 
     @property
@@ -111,22 +111,22 @@ class Environment:
     def step(self, devices: Tensor) -> Observation:
         """Put the present operators on these devices [G, S]; the observation of the next one.
 
-        After the last decision, the devices are observed as they then are.
+        After the last decision, the result observes the devices in the end.
         """
         t = self.step_number
         on = one_hot(devices, self._load.shape[2]).to(self._load.dtype)
         self._on[:, t], self._chosen[:, :, t] = on, devices
         self._load = torch.addcmul(self._load, self.loads[:, t, None], on)
-        self._link = torch.addcmul(self._link, self._seen["added"], on[:, :, None])
-        self._loose = self._loose - self._seen["flow"] + self.sent[:, t, None, None] * on
+        self._link = torch.addcmul(self._link, self._observed["added"], on[:, :, None])
+        self._loose = self._loose - self._observed["flow"] + self.sent[:, t, None, None] * on
         self._used, self._previous = self._used + on, on
         self.step_number += 1
         return self._observation()
 
     def reward(self, placements: Tensor | None = None) -> Tensor:
-        """Rewards [G, S] of placements [G, S, N] after repair, by default of those that were built.
+        """Rewards [G, S] of placements [G, S, N] after repair, by default of the built ones.
 
-        Throughput is computed on the device; all else by the core, on the CPU.
+        Throughput is computed on the device; other objectives by the core, on the CPU.
         """
         return self.judged(self.placements if placements is None else placements)[1]
 
@@ -138,9 +138,9 @@ class Environment:
         legal = placements.to("cpu", torch.int32).numpy()
         rewards = np.zeros(legal.shape[:2])
         for i, problem in enumerate(self._problems):
-            own = problem.repaired(np.ascontiguousarray(legal[i, :, : problem.n_operators]))
-            legal[i, :, : problem.n_operators] = own
-            rewards[i] = self._reward(problem, own)
+            repaired = problem.repaired(np.ascontiguousarray(legal[i, :, : problem.n_operators]))
+            legal[i, :, : problem.n_operators] = repaired
+            rewards[i] = self._reward(problem, repaired)
         to = placements.device
         return torch.from_numpy(legal).long().to(to), torch.from_numpy(rewards).to(to)
 
@@ -152,7 +152,7 @@ class Environment:
 
     @cached_property
     def _maps(self) -> Tensor:
-        """What operators that are decided before are to one [G, N, maps, N]."""
+        """Relations [G, N, maps, N] of every operator to the operators decided before it."""
         batch = self.batch
         before = batch.pairs(batch.streams).clamp(max=1)
         maps = [self._flow, before / before.sum(2, keepdim=True).clamp(min=1)]
@@ -174,7 +174,7 @@ class Environment:
         t = min(self.step_number, self.loads.shape[1] - 1)
         mapped = self._maps[:, t, :, :t] @ self._on[:, :t].flatten(2)
         flow, upstream, *rules = mapped.view(*mapped.shape[:2], *self._load.shape[1:]).unbind(1)
-        self._seen = {
+        self._observed = {
             "open": self._open(t, rules),
             "load": self._load,
             "link": self._link,
@@ -185,7 +185,7 @@ class Environment:
             "used": self._used,
             "previous": self._previous,
         }
-        return self._seen
+        return self._observed
 
     def _open(self, t: int, rules: Sequence[Tensor]) -> Tensor:
         """Open devices: allowed, and of interchangeable unused ones only the first.

@@ -1,12 +1,12 @@
 """Problems that are made anew in every step of a training, as tensors on its device.
 
 A problem takes its topology from a pool, such as the graphs of a training set or the forty of the
-family branched; everything else is drawn. Costs are either those of `streamplace.families.branched`
-on five equal devices, but for the rounding of instructions to whole numbers, or *mixed*:
+family branched; everything else is drawn. Costs are either as in `streamplace.families.branched` on
+five equal devices, but for the rounding of instructions to whole numbers, or *mixed*:
 
 - every operator takes in one to two times the rate of a source, divided equally among its inputs;
-- CPU and bytes of operators are uniform or lognormal, and add up to .3 to 3 times what all devices
-  can do, and to .03 to 3 links per operator;
+- CPU and bytes of operators are uniform or lognormal, and add up to .3 to 3 times the capacity of
+  all devices, and to .03 to 3 links per operator;
 - there are 2 to 64 devices, at most two per operator; their speeds, and those of the links, are
   equal or within a factor of 2, 3 or 4 of the usual one.
 
@@ -33,8 +33,8 @@ from streamplace.model.problem import Problem
 FAMILY = Branched()
 DEVICES = 5
 """Devices of problems of the family branched."""
-SLOWEST, FASTEST = 8e3, 2.5e4
-"""Tuples/s of these."""
+RATES = (8e3, 2.5e4)
+"""Tuples/s of the source of a problem of the family branched."""
 CPU, LINKS = (0.3, 3.0), (0.03, 3.0)
 SPREADS = (1.0, 1.0, 2.0, 3.0, 4.0)
 """Factors within which devices and links differ."""
@@ -43,30 +43,30 @@ SKEWS = (0.0, 0.5, 1.0, 1.5)
 
 
 class FreshProblems:
-    """C problems of an epoch, of which every batch is drawn anew; a share has costs of branched."""
+    """C problems of an epoch, drawn anew in every batch; a share has costs of branched."""
 
     def __init__(
         self, pool: Sequence[Problem], count: int, share: float, device: torch.device
     ) -> None:
         shapes = [shape for shape in STANDARD for _ in range(1 if is_small(shape) else 2)]
-        own = [_of_shape(shape) for shape in shapes]
+        standard = [_of_shape(shape) for shape in shapes]
         pool = distinct(pool)
-        self._pool = ProblemTensors([*pool, *own], device)
-        stages = np.zeros((len(pool) + len(own), int(self._pool.sizes.max())), np.int64)
-        for row, problem in zip(stages[len(pool) :], own, strict=True):
+        self._pool = ProblemTensors([*pool, *standard], device)
+        stages = np.zeros((len(pool) + len(standard), int(self._pool.sizes.max())), np.int64)
+        for row, problem in zip(stages[len(pool) :], standard, strict=True):
             ends = problem.instance.source, problem.instance.target
             row[: problem.n_operators] = _core.levels(problem.n_operators, *ends)
         self._stage = torch.from_numpy(stages).to(device)
         shape_of = np.concatenate([np.ones((len(pool), 3)), np.array(shapes)])
         self._shape = torch.from_numpy(shape_of).to(device)  # [P, 3] branches, depth, devices
-        branched_ones = round(share * count)
+        n_branched = round(share * count)
         self._row = np.concatenate(
             [
-                len(pool) + np.resize(np.arange(len(own)), branched_ones),
-                np.resize(np.arange(len(pool) + len(own)), count - branched_ones),
+                len(pool) + np.resize(np.arange(len(standard)), n_branched),
+                np.resize(np.arange(len(pool) + len(standard)), count - n_branched),
             ]
         )
-        self._is_branched = np.arange(count) < branched_ones
+        self._is_branched = np.arange(count) < n_branched
         self.sizes: Longs = self._pool.sizes[self._row]
 
     def batch(self, rows: Longs, generator: torch.Generator) -> Batch:
@@ -76,27 +76,23 @@ class FreshProblems:
         graphs = self._pool.batch(numbers, generator)
         (n,) = graphs.present.shape[1:]
         draw = _Draws(len(rows), generator)
-        most = self._most_devices(n, generator)
-        mixed = _mixed(graphs, draw, most)
+        # drawn from the seed in Python, since shapes are no tensors
+        log_devices = math.log(2), math.log(min(MAX_FRESH_DEVICES, 2 * n))
+        rng = np.random.default_rng(generator.initial_seed())
+        max_devices = max(DEVICES, round(math.exp(rng.uniform(*log_devices))))
+        mixed = _mixed(graphs, draw, max_devices)
         if not self._is_branched[rows].any():
             return mixed
-        own = _branched(graphs, self._stage[numbers, :n], self._shape[numbers], draw, most)
+        shape = self._shape[numbers]
+        branched = _branched(graphs, self._stage[numbers, :n], shape, draw, max_devices)
         which = torch.from_numpy(self._is_branched[rows]).to(device)
 
         def chosen(name: str, column: Tensor) -> Tensor:
             return torch.where(
-                which.view(-1, *(1,) * (column.dim() - 1)), getattr(own, name), column
+                which.view(-1, *(1,) * (column.dim() - 1)), getattr(branched, name), column
             )
 
         return mixed.mapped(chosen)
-
-    def _most_devices(self, n: int, generator: torch.Generator) -> int:
-        """Devices of the largest cluster of a batch; drawn by a seed, as shapes are no tensors."""
-        rng = np.random.default_rng(generator.initial_seed())
-        return max(
-            DEVICES,
-            round(math.exp(rng.uniform(math.log(2), math.log(min(MAX_FRESH_DEVICES, 2 * n))))),
-        )
 
 
 class _Draws:
@@ -124,13 +120,13 @@ class _Draws:
         return table[(self.uniform() * len(values)).long()]
 
 
-def _mixed(graphs: Batch, draw: _Draws, most: int) -> Batch:
-    """Costs and clusters of any kind, of at most so many devices; a device can do 1, a link 1."""
+def _mixed(graphs: Batch, draw: _Draws, max_devices: int) -> Batch:
+    """Mixed costs and clusters, in capacities of a device and of a link of usual speed."""
     present, n = graphs.present, graphs.present.shape[1]
     operators = present.sum(1)
-    devices = (most * (0.5 + 0.5 * draw.uniform())).round().long().clamp(min=2)
-    devices = torch.minimum(devices, 2 * operators).clamp(max=most)
-    exists = torch.arange(most, device=present.device) < devices[:, None]
+    devices = (max_devices * (0.5 + 0.5 * draw.uniform())).round().long().clamp(min=2)
+    devices = torch.minimum(devices, 2 * operators).clamp(max=max_devices)
+    exists = torch.arange(max_devices, device=present.device) < devices[:, None]
     level = (1 + draw.uniform(n)) * present
     inputs = graphs.streams.sum(2, keepdim=True).clamp(min=1)
     tuples = level[:, :, None] * graphs.streams / inputs
@@ -144,20 +140,20 @@ def _mixed(graphs: Batch, draw: _Draws, most: int) -> Batch:
     cpu = cpu * (devices * draw.between(*CPU) / cpu.sum(1))[:, None]
     links = operators * draw.between(*LINKS) / sent.sum((1, 2)).clamp(min=1e-9)
     spread = draw.one_of(SPREADS).log()[:, None]
-    speed = (spread * (2 * draw.uniform(most) - 1)).exp()
-    width = (spread[..., None] * (2 * draw.uniform(most, most) - 1)).exp()
+    speed = (spread * (2 * draw.uniform(max_devices) - 1)).exp()
+    width = (spread[..., None] * (2 * draw.uniform(max_devices, max_devices) - 1)).exp()
     load = torch.where(exists[:, None], cpu[:, :, None] / speed[:, None], 0)
     equal = (spread == 0)[..., None]
     return _batch(graphs, load, sent * links[:, None, None], exists, width, equal)
 
 
-def _branched(graphs: Batch, stage: Tensor, shape: Tensor, draw: _Draws, most: int) -> Batch:
+def _branched(graphs: Batch, stage: Tensor, shape: Tensor, draw: _Draws, max_devices: int) -> Batch:
     """Costs of the family branched; operators are in these stages [G, N], 0 is the source."""
     present, n = graphs.present, graphs.present.shape[1]
     k, d, used = shape.unbind(1)
-    device = torch.arange(most, device=present.device)
+    device = torch.arange(max_devices, device=present.device)
     exists = (device < DEVICES).expand(len(k), -1)
-    rate, small = draw.between(SLOWEST, FASTEST)[:, None], (used <= 2)[:, None]
+    rate, small = draw.between(*RATES)[:, None], (used <= 2)[:, None]
     spread = torch.where(small, 1 - draw.uniform(1), 1)
     ceiling = torch.where(small, 1 + (draw.uniform(1) * FAMILY.payload).floor(), FAMILY.payload)
     # the stages share the instructions of their graph, none more than its branches can do
@@ -186,7 +182,7 @@ WIRE = float(Cluster.uniform(2).platform.seconds_per_byte[0, 1])
 def _batch(
     graphs: Batch, load: Tensor, flows: Tensor, exists: Tensor, width: Tensor | float, equal: Tensor
 ) -> Batch:
-    """Graphs with these costs, on devices whose links take so many seconds per byte."""
+    """Graphs with these costs, on devices whose links take ``width`` seconds per byte."""
     first = torch.arange(exists.shape[1], device=exists.device) == 0
     same = torch.eye(len(first), dtype=torch.bool, device=exists.device)
     pairs = exists[:, :, None] & exists[:, None]

@@ -1,4 +1,4 @@
-"""Throughput of placements in tensors: what `streamsim.throughput` computes, of many problems.
+"""Throughput of placements of many problems in tensors, as `streamsim.throughput` defines it.
 
 Loads are dense products: with A the one-hot placement, the bytes from device a to b are
 Σ over streams u→v of A(u, a) · bytes(u→v) · A(v, b). All sources reach the same share of their
@@ -46,7 +46,7 @@ def _loads(batch: Batch, placements: Tensor, on: Tensor) -> Tensor:
 
 
 def _between(flow: Tensor, on: Tensor) -> Tensor:
-    """What flows [G, N, N] from device to device, [G, S, D, D], with nothing on the diagonal."""
+    """Flow [G, S, D, D] from device to device, 0 on the diagonal, by operators' flow [G, N, N]."""
     into = (flow @ on.flatten(2)).view_as(on)  # [G, N, S, D] into an operator from a device
     moved = into.permute(0, 2, 3, 1) @ on.permute(0, 2, 1, 3)
     same = torch.eye(on.shape[3], dtype=torch.bool, device=on.device)
@@ -54,7 +54,7 @@ def _between(flow: Tensor, on: Tensor) -> Tensor:
 
 
 def _at(column: Tensor, placements: Tensor) -> Tensor:
-    """Values [G, S, N] of operators on their devices, from those [G, N, D] on every device."""
+    """Values [G, S, N] of operators on their devices, from values [G, N, D] on every device."""
     every = column[:, None].expand(-1, placements.shape[1], -1, -1)
     return every.gather(3, placements[..., None])[..., 0]
 

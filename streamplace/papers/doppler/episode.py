@@ -1,6 +1,6 @@
 """Episodes of a problem, S of them at once: a task is chosen, its device, and again until the end.
 
-Times are those of a list scheduler that appends: each core runs one task after the other, and
+Times as by a list scheduler that appends: each core runs one task after the other, and
 transfers do not wait for one another.
 """
 
@@ -34,7 +34,7 @@ class EpisodeStep(NamedTuple):
 
 
 class DeviceTimes(NamedTuple):
-    """Devices as a task finds them."""
+    """Devices at the decision about a task."""
 
     open: Tensor  # [S, D]
     seconds: Tensor  # [S, D, 5] `DEVICE_FEATURES`
@@ -60,7 +60,7 @@ class DeviceTimes(NamedTuple):
 
 
 class Schedules:
-    """What was decided so far in S episodes; tasks and devices are columns [S, 1]."""
+    """Decisions so far in S episodes; tasks and devices are columns [S, 1]."""
 
     def __init__(self, problem: TaskTensors, episodes: int) -> None:
         n, d = problem.work.shape
@@ -99,7 +99,7 @@ class Schedules:
         return self.waiting[:, :-1] == 1
 
     def of(self, task: Tensor) -> DeviceTimes:
-        """Devices as tasks find them, open as the rules say; all allowed ones if none is."""
+        """Devices at the decision about tasks, open by the rules; all allowed ones if none is."""
         problem, unit = self.problem, self.problem.unit.take(task)
         row = self.first_task + task[:, 0]
         work, first, last, arrival = self.inputs.index_select(1, row).unbind()
@@ -115,7 +115,7 @@ class Schedules:
         return DeviceTimes(may, torch.stack(seconds, 2), self.first_core + core, unit)
 
     def put(self, task: Tensor, device: Tensor, times: DeviceTimes) -> None:
-        """Place tasks on devices as they found them."""
+        """Place tasks on devices, whose times are those that `of` returned."""
         problem, v, a = self.problem, task[:, 0], device[:, 0]
         here, start = device == self.devices, times.start.gather(1, device)
         seconds = problem.work.index_select(0, v).gather(1, device)

@@ -17,7 +17,7 @@ class DopplerConfig(Config):
     hidden: int = Field(default=64, ge=1, le=4096)  # hidden units of both heads
     # which task is placed next: a learned choice, or the one with the longest path to an exit
     select: Literal["learned", "critical-path"] = "learned"
-    # which device it is placed on: a learned choice, or the one where it can start first
+    # which device it is placed on: a learned choice, or the device with the earliest start
     place: Literal["learned", "earliest"] = "learned"
     # factor of the members of a path or a device in their sum
     sums: float = Field(default=0.1, gt=0, le=1)
@@ -28,9 +28,9 @@ class DopplerConfig(Config):
     straying: float = Field(default=0.2, ge=0, le=1)  # share of random decisions in its first epoch
     steps: int = Field(default=32, ge=1)  # steps per problem and epoch
     # episodes per problem and step, whose costs are compared with each other in units of their
-    # deviation; that of a single one with the mean of all before (a batch of 1)
+    # deviation; a single one is compared with the mean of all before (a batch of 1)
     episodes: int = Field(default=8, ge=1, le=4096)
-    # how the policies decide during training, where they do not explore; the likeliest decisions
+    # how the policies decide during training unless they explore; the likeliest decisions
     # are scored by the softmax alone, drawn ones as a mixture with exploration
     drawn: Literal["softmax", "likeliest"] = "softmax"
     # share of random decisions after the imitation

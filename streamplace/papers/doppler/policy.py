@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import embedding, one_hot
 
-from streamplace.learn.algorithms.baselines import RunningMean, more_than_others
+from streamplace.learn.algorithms.baselines import RunningMean, leave_one_out
 from streamplace.learn.device import device_of
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.learner_base import BestRewards, PolicyLearner, entropy_of
@@ -77,7 +77,7 @@ def _chosen(score: Tensor, is_open: Tensor, choice: Tensor, exploration: float) 
 def numbers_of(
     rng: np.random.Generator, shape: tuple[int, ...], config: DopplerConfig, exploration: float
 ) -> Tensor:
-    """Numbers that a share of the choices explores by, and the others are as the options say."""
+    """Numbers of `episode.episodes`: a share of the choices explores, the others as configured."""
     explores, uniform = rng.random(shape) < exploration, rng.random(shape)
     usual = uniform if config.drawn == "softmax" else np.full(shape, LIKELIEST)
     return torch.from_numpy(np.where(explores, 1.0 + uniform, usual))
@@ -146,7 +146,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         return {**self._best.state(rows), **self._earlier.state(self._problems_of(rows))}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore what `state` returned."""
+        """Restore the arrays of `state`."""
         self._best.restore(state, rows)
         self._earlier.restore(state, self._problems_of(rows))
 
@@ -176,13 +176,13 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         mixed = config.drawn == "softmax" and not taught
         chosen = choices(heads, record, config, share if mixed else 0.0)
         # Rows of one problem may be in two threads at once, so each remembers its own best.
-        best = self._best.meet(row, float(rewards.max()))
+        best = self._best.update(row, float(rewards.max()))
         entropy = float(chosen.entropy.detach().mean())
         report = StepReport(1, float(rewards.mean()), best, entropy, len(rewards))
         if taught:
             return -chosen.log_p.sum() / config.episodes, report
         alone = len(costs) == 1
-        less = self._earlier.less_than_before(at, costs) if alone else more_than_others(-costs)
+        less = self._earlier.savings(at, costs) if alone else leave_one_out(-costs)
         weights = torch.from_numpy(less).to(chosen.log_p)
         gained = (weights[:, None] * chosen.log_p).sum()
         return -(gained + config.entropy * chosen.entropy.sum()) / config.episodes, report

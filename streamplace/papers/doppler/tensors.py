@@ -1,4 +1,4 @@
-"""A problem in tensors: features of its tasks (appendix D.1), and what its episodes depend on.
+"""A problem in tensors: features of its tasks (appendix D.1), and the data of its episodes.
 
 As in the paper, the b-level path of a task is the longest one to an entry, the t-level path the
 longest one to an exit; both count computing and sending, and begin with the task itself.
@@ -111,8 +111,8 @@ def longest_paths(
 ) -> tuple[Floats, Longs]:
     """Seconds [N] of the longest path along streams from every task, and its next task or N.
 
-    >>> found = longest_paths(*np.array([[0, 0], [1, 2]]), np.array([1.0, 2, 4]), np.zeros(2))
-    >>> [column.tolist() for column in found]
+    >>> columns = longest_paths(*np.array([[0, 0], [1, 2]]), np.array([1.0, 2, 4]), np.zeros(2))
+    >>> [column.tolist() for column in columns]
     [[5.0, 2.0, 4.0], [2, 3, 3]]
     """
     n, seconds = len(compute), compute
@@ -140,7 +140,7 @@ def leaps(follower: Longs) -> Longs:
 
 
 def table(start: Ints | Longs, values: NDArray[Any], filling: float) -> NDArray[Any]:
-    """Rows values[start[i]:start[i + 1]], of which short ones are filled up.
+    """Rows values[start[i]:start[i + 1]]; short ones are filled up.
 
     >>> table(np.array([0, 2, 3]), np.array([7, 8, 9]), -1).tolist()
     [[7, 8], [9, -1]]

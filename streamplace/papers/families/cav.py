@@ -37,7 +37,7 @@ class Measured(NamedTuple):
     ms: tuple[float, float, float]  # mean running time on each type of device
     message: int  # bytes that are sent when it moves; its output is assumed to have as many
     static: int  # bytes that a device holds to run it
-    startup_ms: tuple[float, float]  # on types a and c; b was not measured and is taken for an a
+    startup_ms: tuple[float, float]  # on types a and c; b was not measured and counts as a
 
 
 MEASURED = {
@@ -68,7 +68,7 @@ _DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 
 class Car(NamedTuple):
-    """A drive: the crossings that a car comes by, and its speed."""
+    """A drive: the crossings on a car's way, and its speed."""
 
     route: Floats  # [K, 2] crossings in order, in blocks
     offset: float  # metres from the first of them at time 0
@@ -89,7 +89,7 @@ def crossings() -> Floats:
 
 
 def drive(seconds: float, rng: np.random.Generator) -> Car:
-    """Draw a drive of at least so many seconds."""
+    """Draw a drive of at least this time."""
     speed = float(rng.uniform(*SPEEDS))
     offset = float(rng.uniform(0, BLOCK_M))
     at = tuple(rng.integers(CROSSINGS, size=2).tolist())
@@ -103,7 +103,7 @@ def drive(seconds: float, rng: np.random.Generator) -> Car:
 
 
 def _turned(at: tuple[int, int], heading: int, rng: np.random.Generator) -> int:
-    """Heading after a crossing, one that does not leave the area nor turns round."""
+    """Heading after a crossing, without a U-turn and inside the area."""
     wish = 0 if rng.random() < STRAIGHT else int(rng.choice([1, 3]))
     for turn in (wish, 1, 3):
         x, y = _next(at, (heading + turn) % 4)
@@ -158,7 +158,7 @@ class Cav:
 
 
 class Sites(NamedTuple):
-    """Devices that stay where they are: names, types, and positions in metres, [N, 2]."""
+    """Devices that do not move: names, types, and positions in metres, [N, 2]."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]

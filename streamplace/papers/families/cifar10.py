@@ -2,7 +2,7 @@
 
 A network is a stack of cells, all alike but for channels and resolution, as in ENAS's micro search.
 A cell has five nodes, each of which adds the results of two operations on two earlier results. The
-published graphs are lost; sizes are those of Table I of the traversal-order study.
+published graphs are lost; sizes are as in Table I of the traversal-order study.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.families.draws import one_of
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
@@ -20,11 +21,11 @@ NODES = 5
 OPERATIONS = ("sep3", "sep5", "avgpool", "maxpool", "identity")
 BATCH, SIDE, CHANNELS, CLASSES = 128, 32, 36, 10
 CELLS = (17, 20)
-"""Fewest and most cells of a network."""
+"""Smallest and largest number of cells of a network."""
 READS_BEFORE = 0.8
 """Share of operations that read one of the two cells before, others any earlier result."""
 LONGEST_PATH = range(74, 155)
-"""Edges of the longest path, as in Table I; other networks are drawn again."""
+"""Edges of the longest path, the diameter of Table I; other networks are drawn again."""
 
 
 class Shape(NamedTuple):
@@ -63,24 +64,20 @@ def _drawn_network(rng: np.random.Generator) -> tuple[NeuralNet, int]:
     while True:
         net, cells = NeuralNet(), int(rng.integers(*CELLS, endpoint=True))
         _write(net, draw_cell(rng), cells)
-        if net.longest_path in LONGEST_PATH:
+        if net.tasks.longest_path in LONGEST_PATH:
             return net, cells
 
 
 def draw_cell(rng: np.random.Generator) -> ConvCell:
-    """Draw a cell; results 0 and 1 are those of the two cells before."""
+    """Draw a cell; results 0 and 1 are of the two cells before."""
     return [
-        (_read(rng, i), _operation(rng), _read(rng, i), _operation(rng))
+        (_read(rng, i), one_of(rng, OPERATIONS), _read(rng, i), one_of(rng, OPERATIONS))
         for i in range(2, 2 + NODES)
     ]
 
 
 def _read(rng: np.random.Generator, results: int) -> int:
     return int(rng.integers(2 if rng.random() < READS_BEFORE else results))
-
-
-def _operation(rng: np.random.Generator) -> str:
-    return OPERATIONS[int(rng.integers(len(OPERATIONS)))]
 
 
 def _write(net: NeuralNet, cell: ConvCell, cells: int) -> None:
@@ -101,7 +98,7 @@ def _write(net: NeuralNet, cell: ConvCell, cells: int) -> None:
 def _write_cell(
     net: NeuralNet, name: str, cell: ConvCell, shape: Shape, results: tuple[int, int]
 ) -> int:
-    """Add a cell; what no node of it reads is joined into its result."""
+    """Add a cell, whose result joins the results that none of its nodes reads."""
     size, channels = shape.elements, shape.channels
     made = [
         net.add(f"{name}/in{i}", "conv1", [row], 2.0 * channels * size, size)
@@ -120,7 +117,7 @@ def _write_cell(
 
 
 def _applied(net: NeuralNet, name: str, operation: str, row: int, shape: Shape) -> int:
-    """Row of an operation's result, that of its input where nothing is done."""
+    """Row of an operation's result; of its input for the identity."""
     if operation == "identity":
         return row
     return net.add(name, operation, [row], shape.flops(operation), shape.elements)

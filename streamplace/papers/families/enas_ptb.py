@@ -27,8 +27,8 @@ NODES = 8
 STEPS, BATCHES = (20, 30), (80, 150)
 HIDDEN, VOCABULARY = 1000, 10_000
 BYTES_PER_S, DELAY_US, SPREAD = 125e6, 1000, 0.8
-MOST_LEFT = STEPS[1] + 3
-"""Groups of 30 words of which none has one predecessor: a word's cell, inputs, and the loss."""
+MAX_UNMERGED = STEPS[1] + 3
+"""Groups of 30 words that cannot merge further: a cell per word, two inputs, and the loss."""
 _NETWORK, _DESIGN, _GRAPH = range(3)
 
 
@@ -46,7 +46,7 @@ class EnasPtb:
     groups: int = parameter(
         40,
         "number of groups of operations per graph; a graph of fewer operations keeps all of them",
-        least=MOST_LEFT,
+        least=MAX_UNMERGED,
         most=10_000,
     )
     devices: int = parameter(8, "number of devices", least=1, most=1024)
@@ -101,7 +101,7 @@ def _graph(
 def _unrolled(
     cell: Cell, steps: int, batch: int
 ) -> tuple[list[str], list[float], dict[tuple[int, int], float]]:
-    """Names and FLOPs of the operations, and bytes between them; the last loss is that of all."""
+    """Names and FLOPs of the operations, and bytes between them; the last one is the loss."""
     state, width = batch * HIDDEN, len(cell) + 2
     parts = [*(f"n{i}" for i in range(len(cell))), "state", "loss"]
     work = [*[4.0 * state * HIDDEN] * len(cell), 1.0 * state, 2.0 * state * VOCABULARY]

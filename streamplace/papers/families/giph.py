@@ -15,13 +15,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
-from streamplace.families.draws import THOUSANDTHS, around, short, thousandths
+from streamplace.families.draws import THOUSANDTHS, around, one_of, short, thousandths
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.arrays import Floats
@@ -171,19 +171,18 @@ def _edges(layer: Rows, connect: float, rng: np.random.Generator) -> Rows:
 
 
 GRID = "grid"
-MOST_TASKS = 70
+MAX_TASKS = 70
 _SPREADS = (0.2, 0.5, 0.8)
-T = TypeVar("T")
 
 
 def grid_problem(name: str, split: str, rng: np.random.Generator) -> Problem:
     """Draw a problem of 3 to 70 tasks on 5, 10 or 20 devices."""
     shape, layers = _program_shape(rng)
     network = NetworkShape(
-        devices=_one_of(rng, (5, 10, 20)),
-        support=_one_of(rng, (0.2, 0.4, 0.6)),
-        bandwidth_spread=_one_of(rng, _SPREADS),
-        speed_spread=_one_of(rng, _SPREADS),
+        devices=one_of(rng, (5, 10, 20)),
+        support=one_of(rng, (0.2, 0.4, 0.6)),
+        bandwidth_spread=one_of(rng, _SPREADS),
+        speed_spread=one_of(rng, _SPREADS),
     )
     attributes: dict[str, Attribute] = {
         "family": "giph",
@@ -200,21 +199,17 @@ def _program_shape(rng: np.random.Generator) -> tuple[ProgramShape, Rows]:
     """A shape and its layers, drawn again while they hold too many tasks."""
     while True:
         shape = ProgramShape(
-            v=_one_of(rng, (10, 20, 30)),
-            alpha=_one_of(rng, (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)),
-            connect=_one_of(rng, (0.1, 0.2, 0.4, 0.8)),
-            compute=_one_of(rng, (5.0, 50.0, 100.0)),
-            bytes=_one_of(rng, (100.0, 1000.0, 10_000.0)),
-            compute_spread=_one_of(rng, _SPREADS),
-            bytes_spread=_one_of(rng, _SPREADS),
+            v=one_of(rng, (10, 20, 30)),
+            alpha=one_of(rng, (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)),
+            connect=one_of(rng, (0.1, 0.2, 0.4, 0.8)),
+            compute=one_of(rng, (5.0, 50.0, 100.0)),
+            bytes=one_of(rng, (100.0, 1000.0, 10_000.0)),
+            compute_spread=one_of(rng, _SPREADS),
+            bytes_spread=one_of(rng, _SPREADS),
         )
         layers = draw_layers(shape, rng)
-        if len(layers) <= MOST_TASKS:
+        if len(layers) <= MAX_TASKS:
             return shape, layers
-
-
-def _one_of(rng: np.random.Generator, values: tuple[T, ...]) -> T:
-    return values[int(rng.integers(len(values)))]
 
 
 SHAPES = tuple(
@@ -234,7 +229,7 @@ class Setting(NamedTuple):
     networks: dict[str, range]  # seeds of each split
     programs: dict[str, range]  # seeds of each split
 
-    def most(self, split: str) -> int:
+    def max_problems(self, split: str) -> int:
         """Different problems of a split: every task graph on every network."""
         return self.graphs(split) * len(self.networks[split])
 
@@ -288,13 +283,14 @@ class Giph:
             return
         if self.setting not in SETTINGS:
             raise SettingError(
-                f"there is no setting {quoted(self.setting)}. Known: {', '.join([*SETTINGS, GRID])}"
+                f"there is no setting {quoted(self.setting)}; name one of "
+                f"{', '.join([*SETTINGS, GRID])}"
             )
         for split in SPLITS:
-            most = SETTINGS[self.setting].most(split)
-            if self.problems_of(split) > most:
+            limit = SETTINGS[self.setting].max_problems(split)
+            if self.problems_of(split) > limit:
                 raise SettingError(
-                    f"problems is {self.problems}; setting {self.setting} has {most} for the "
+                    f"problems is {self.problems}; setting {self.setting} has {limit} for the "
                     f"split {split} (every task graph on every network)"
                 )
 
@@ -330,26 +326,25 @@ def _grid(name: str, split: str, count: int, seed: int) -> Iterator[Problem]:
 
 
 def _problems(name: str, split: str, count: int, seed: int) -> Iterator[Problem]:
-    """Every task graph once, then every one again on another network, as many as asked for."""
+    """So many problems: every task graph once, then every one again on another network."""
     setting = SETTINGS[name]
     pairs = list(product(setting.programs[split], range(len(SHAPES))))
-    clusters = {n: network_of(setting, n, seed).cluster() for n in setting.networks[split]}
+    clusters = {n: _cluster(setting, n, seed) for n in setting.networks[split]}
     for k in range(count):
         program, shape = pairs[k % len(pairs)]
         order = generator(seed, _PAIRING, program, shape).permutation(setting.networks[split])
         network = int(order[k // len(pairs)])
-        graph = program_of(name, split, (program, shape, network), seed)
+        graph = _program(name, split, (program, shape, network), seed)
         yield Problem(graph, clusters[network])
 
 
-def network_of(setting: Setting, number: int, seed: int) -> DeviceNetwork:
-    """Network of a number."""
+def _cluster(setting: Setting, number: int, seed: int) -> Cluster:
     rng = generator(seed, _NETWORK, *setting.devices, number)
     devices = int(rng.integers(*setting.devices, endpoint=True))
-    return draw_network(NetworkShape(devices), rng)
+    return draw_network(NetworkShape(devices), rng).cluster()
 
 
-def program_of(setting: str, split: str, numbers: tuple[int, int, int], seed: int) -> StreamGraph:
+def _program(setting: str, split: str, numbers: tuple[int, int, int], seed: int) -> StreamGraph:
     """Task graph of a program seed and a shape, named after these and its network."""
     program, number, network = numbers
     shape = SHAPES[number]

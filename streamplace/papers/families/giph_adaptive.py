@@ -96,7 +96,7 @@ def changing_networks(capacity: float, rng: np.random.Generator) -> Iterator[Dev
 
 
 def _without(network: DeviceNetwork, leaving: int, rng: np.random.Generator) -> DeviceNetwork:
-    """Let devices leave, drawn until those that stay have all hardware among them."""
+    """Let devices leave, drawn until the remaining ones have all hardware among them."""
     size = len(network.names)
     while True:
         stay = np.sort(rng.choice(size, size - leaving, replace=False))

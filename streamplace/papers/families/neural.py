@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamplace.families.draws import one_of
 from streamplace.families.parameters import check, parameter
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import Attribute
@@ -32,11 +33,11 @@ READS_LAST = 0.6
 """Share of nodes that read the node just before them; others any earlier one."""
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity")
 Cell = list[tuple[int, str]]
-"""For every node: the earlier one that it reads (-1 for the first), and its activation."""
+"""For every node: the earlier node that it reads (-1 for the first), and its activation."""
 
 
 def microseconds(flops: float) -> int:
-    """Time of a group of operations; one that only stores or forwards data takes none."""
+    """Time of a group of operations; 0 if it only stores or forwards data."""
     return round(LAUNCH_US + TRAINING * flops / FLOPS_PER_US) if flops else 0
 
 
@@ -59,26 +60,21 @@ class NeuralNets:
 
 
 class NeuralNet:
-    """A neural network as it is written down, group by group."""
+    """A neural network that is built group by group."""
 
     def __init__(self) -> None:
-        self._tasks = TaskList()
-
-    @property
-    def longest_path(self) -> int:
-        """Edges of the longest path, which the traversal-order study calls the diameter."""
-        return self._tasks.longest_path
+        self.tasks = TaskList()
 
     def add(self, name: str, kind: str, inputs: Iterable[int], flops: float, elements: int) -> int:
         """Row of a new group of operations, from its FLOPs forward and the elements it puts out."""
         size = ELEMENT_BYTES * elements
         time_us = microseconds(flops)
-        return self._tasks.add(name, kind, inputs, time_us, size, memory=size)
+        return self.tasks.add(name, kind, inputs, time_us, size, memory=size)
 
     def problem(self, name: str, devices: int, attributes: Mapping[str, Attribute]) -> Problem:
         """The problem of placing it on equal devices."""
         cluster = Cluster.uniform(devices, mips=1, bandwidth=BUS)
-        return Problem(self._tasks.graph(name, attributes), cluster)
+        return Problem(self.tasks.graph(name, attributes), cluster)
 
 
 def draw_cell(nodes: int, rng: np.random.Generator) -> Cell:
@@ -87,7 +83,7 @@ def draw_cell(nodes: int, rng: np.random.Generator) -> Cell:
     >>> [before for before, _ in draw_cell(5, np.random.default_rng(0))]
     [-1, 0, 1, 2, 2]
     """
-    return [(_read(rng, i), ACTIVATIONS[int(rng.integers(len(ACTIVATIONS)))]) for i in range(nodes)]
+    return [(_read(rng, i), one_of(rng, ACTIVATIONS)) for i in range(nodes)]
 
 
 def ends_of(cell: Cell) -> list[int]:

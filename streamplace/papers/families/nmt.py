@@ -2,7 +2,7 @@
 
 An encoder and a decoder of LSTM cells with attention, unrolled for some steps. Operations have
 the names of appendix A of the study, so that lexicographic order means the same. The published
-graphs are lost; sizes are those of Table I of the study: 16 to 30 steps give its longest paths of
+graphs are lost; sizes are as in Table I of the study: 16 to 30 steps give its longest paths of
 41 to 69.
 """
 
@@ -16,7 +16,7 @@ from streamplace.papers.families.neural import NeuralNet, NeuralNets
 
 STEPS = (16, 30)
 DRAWS = 3
-"""A network has the most steps of so many draws: most of the published ones are long."""
+"""Draws of steps, whose maximum counts: most of the published networks are long."""
 BATCH, HIDDEN, VOCABULARY = 64, 512, 17_000
 STATE = BATCH * HIDDEN
 CELL_FLOPS = 2.0 * BATCH * 2 * HIDDEN * 4 * HIDDEN

@@ -1,7 +1,7 @@
 """Language models of ENAS cells: the ptb graphs of Placeto and the traversal-order study.
 
 A recurrent cell of twelve nodes, unrolled for the 35 words that Penn Treebank is usually cut into.
-The published graphs are lost; sizes are those of Table I of the study.
+The published graphs are lost; sizes are as in Table I of the study.
 """
 
 from collections.abc import Iterator

@@ -58,7 +58,7 @@ class ShardedTensor(NamedTuple):
 
 
 class TensorProgram:
-    """A tensor program as it is written down, operation by operation.
+    """A tensor program that is built operation by operation.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class TensorProgram:
         self._forms: dict[str, ShardedTensor] = {}
 
     def input(self, name: str, labels: str) -> ShardedTensor:
-        """Tensor that is there from the beginning, such as weights."""
+        """Tensor that exists from the beginning, such as weights."""
         rows = {
             at: self._task(name, at, INPUT, [], 0, self._elements(labels, at))
             for at in self._blocks(labels)
@@ -125,7 +125,7 @@ class TensorProgram:
         return ShardedTensor(labels, rows, name)
 
     def graph(self, name: str, attributes: Mapping[str, Attribute]) -> StreamGraph:
-        """Task graph of all that was written."""
+        """Task graph of the program."""
         return self._tasks.graph(name, attributes)
 
     def _operation(
@@ -233,7 +233,7 @@ class Gpus:
 
 
 def without_inputs(graph: StreamGraph) -> StreamGraph:
-    """Return a program whose inputs are no tasks, so that what reads them never waits for them."""
+    """Return a program whose inputs are no tasks, so that no task waits for them."""
     tasks = [task for task in graph.operators if task.kind != INPUT]
     names = {task.name for task in tasks}
     streams = [stream for stream in graph.streams if stream.source in names]

@@ -32,7 +32,7 @@ def task_graph(
 ) -> StreamGraph:
     """Graph of tasks and the edges [M, 2] between them, from sender to receiver.
 
-    Without a ``payload`` [M] in bytes, every edge carries what its sender puts out.
+    Without a ``payload`` [M] in bytes, every edge carries the output of its sender.
     """
     ends = np.asarray(edges, np.int32).reshape(-1, 2)
     streams = Streams(tasks, ends[:, 0], ends[:, 1], payload=payload)
@@ -40,7 +40,7 @@ def task_graph(
 
 
 class TaskList:
-    """A task graph as it is written down, task by task.
+    """A task graph that is built task by task.
 
     Examples
     --------
@@ -119,9 +119,9 @@ def tasks_of(
 
 
 class Groups(NamedTuple):
-    """Groups of tasks, each called after its first."""
+    """Groups of tasks, each named after its first one."""
 
-    first: list[int]  # tasks that the groups are called after, in order
+    first: list[int]  # tasks that the groups are named after, in order
     cost: list[float]  # of all tasks of each group
     payload: dict[tuple[int, int], float]  # bytes from group to group, by their numbers
     of: list[int]  # number of the group of every task

@@ -17,7 +17,7 @@ class GiphConfig(ImprovingConfig):
     # graph network: messages in both directions with the features of edges, or with their mean at
     # every node instead; GraphSAGE along the streams, or no messages, with these means as well
     form: Form = "two-way"
-    # choose a task and its device; otherwise a task, for the device where it finishes first
+    # choose a task and its device; otherwise a task, which goes where it finishes first
     pairs: bool = True
     # as the text says: without criticality, and with masks at every step
     printed: bool = False

@@ -39,7 +39,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from streamplace.learn.improver import STEPS_PER_OPERATOR
+from streamplace.learn.registry import STEPS_PER_OPERATOR
 from streamplace.papers.giph.model import EDGE_FEATURES, NODE_FEATURES, GiphConfig
 from streamplace.papers.improving.batch import PassTimes, TaskBatch
 from streamplace.papers.improving.episodes import Episodes, ImprovingPolicy
@@ -150,7 +150,7 @@ class GiphEpisodes(Episodes):
             edges, to = self._of_tasks, here.index_select(0, batch.target)
             latency, wire, seconds = (column.gather(1, to) for column in (latency, wire, seconds))
             of_devices = (batch.slowness.gather(1, here), batch.work.gather(1, here))
-        self._criticality = followed(batch, times, self._criticality)
+        self._criticality = nudged(batch, times, self._criticality)
         potential = potential.masked_fill(batch.level[:, None] == 0, 0.0)
         weight = importance(batch, self._criticality)[:, None]
         of_nodes = (batch.compute[:, None], *of_devices, potential, weight)
@@ -190,7 +190,7 @@ def first_criticality(batch: TaskBatch) -> Tensor:
     return weight / none.index_add(0, source, weight)[source]
 
 
-def followed(batch: TaskBatch, times: PassTimes, criticality: Tensor) -> Tensor:
+def nudged(batch: TaskBatch, times: PassTimes, criticality: Tensor) -> Tensor:
     """Criticality of the streams [S] after a simulation: it moves towards the critical path."""
     source, target = batch.source, batch.target
     v = batch.first + times.finish.view(-1, batch.n).argmax(1)
@@ -206,8 +206,8 @@ def followed(batch: TaskBatch, times: PassTimes, criticality: Tensor) -> Tensor:
 
 def importance(batch: TaskBatch, criticality: Tensor) -> Tensor:
     """Criticality of the tasks [T]."""
-    found = (batch.level == 0).to(criticality.dtype)
+    weight = (batch.level == 0).to(criticality.dtype)
     shares = criticality.take(batch.in_levels).split_with_sizes([len(u) for u, _ in batch.by_level])
     for (u, v), share in zip(batch.by_level, shares, strict=True):
-        found.index_add_(0, v, found.take(u) * share)
-    return found
+        weight.index_add_(0, v, weight.take(u) * share)
+    return weight

@@ -28,7 +28,7 @@ from streamplace.papers.groups.model import Trait
 
 WAVES = 16
 """Size of the embedding of a position."""
-LEAST_LOAD = 1e-9
+MIN_LOAD = 1e-9
 MEASURED = ("fractal", "output", "work")
 """Columns that are standardised; the others are shares, 0 or 1, and waves."""
 
@@ -47,7 +47,7 @@ class Nodes:
 
     @classmethod
     def at_most(cls, problem: Problem, size: int) -> "Nodes":
-        """Nodes as `units`, or if these are more than so many, groups of them.
+        """Nodes as `units`, or groups of units if there are more than ``size`` units.
 
         The cheapest units join their only predecessors, as long as any has just one; the remaining
         groups are cut into runs along the topological order.
@@ -86,7 +86,7 @@ class Nodes:
 
     @cached_property
     def allowed(self) -> Bools:
-        """[V, D] devices that all operators of a node may use, or if there is none that any may."""
+        """[V, D] devices that all operators of a node may use, else devices that any may."""
         rules = self.problem.rules
         if rules is None:
             return np.ones((self.n_nodes, self.problem.n_devices), bool)
@@ -108,16 +108,11 @@ class Nodes:
 
     @cached_property
     def position(self) -> Longs:
-        """[V] place of each in the order in which their first operators come topologically."""
+        """[V] place of each in the topological order of their first operators."""
         earliest = np.full(self.n_nodes, self.problem.n_operators)
         order = self.problem.graph.order
         np.minimum.at(earliest, self.label[order], np.arange(len(order)))
         return earliest.argsort(kind="stable").argsort(kind="stable")
-
-    @cached_property
-    def fractal(self) -> Floats:
-        """[V] fractal dimension, see `fractal_dimensions`."""
-        return fractal_dimensions(self.edges, self.n_nodes)
 
     @cached_property
     def work(self) -> Floats:
@@ -128,7 +123,7 @@ class Nodes:
 
     @cached_property
     def output(self) -> Floats:
-        """[V] bytes/s on the largest stream that leaves each, 0 where none does."""
+        """[V] bytes/s on the largest stream out of each; 0 without one."""
         instance = self.problem.instance
         away = self.label[instance.source] != self.label[instance.target]
         largest = np.zeros(self.n_nodes)
@@ -136,14 +131,9 @@ class Nodes:
         return largest
 
     def share(self, kind: str) -> Floats:
-        """[V] share of the operators of each that are of a kind."""
+        """[V] share of the operators of each node that have this kind."""
         alike = np.array([k == kind for k in self.problem.graph.operators.kind], np.float64)
         return np.asarray(np.bincount(self.label, alike, self.n_nodes) / self.members)
-
-    @cached_property
-    def kinds(self) -> list[str]:
-        """Kinds of operators that occur."""
-        return sorted(set(self.problem.graph.operators.kind))
 
 
 def fractal_dimensions(edges: Longs, n_nodes: int) -> Floats:
@@ -185,7 +175,7 @@ class Traits(FeatureScale):
 
     @classmethod
     def of(cls, nodes: Sequence[Nodes], groups: Sequence[Trait], places: int = 0) -> "Traits":
-        """Columns of these groups on a training set; neighbours have so many positions."""
+        """Columns of these groups on a training set; ``places`` are the positions of neighbours."""
         names = tuple(name for group in groups for name in _names(group, nodes, places))
         rows = np.concatenate([_rows(names, each) for each in nodes])
         measured = np.array([name in MEASURED for name in names])
@@ -208,7 +198,8 @@ class Traits(FeatureScale):
 
 def _names(group: Trait, nodes: Sequence[Nodes], places: int) -> Iterator[str]:
     if group == "kind":
-        yield from (f"kind {kind}" for kind in sorted({k for each in nodes for k in each.kinds}))
+        kinds = {kind for each in nodes for kind in each.problem.graph.operators.kind}
+        yield from (f"kind {kind}" for kind in sorted(kinds))
     elif group == "structure":
         for direction in ("in", "out"):
             degrees = [n.in_degree if direction == "in" else n.out_degree for n in nodes]
@@ -228,7 +219,7 @@ def _rows(names: Sequence[str], nodes: Nodes) -> Floats:
 
 
 def _wave(nodes: Nodes, number: str) -> Floats:
-    """sin(pos / 10000^(2i / d)) where the number is 2i, the cosine where it is 2i + 1."""
+    """sin(pos / 10000^(2i / d)) for the number 2i, the cosine for 2i + 1."""
     k = int(number)
     angle = (nodes.position + 1) / 10000 ** (2 * (k // 2) / WAVES)
     return np.cos(angle) if k % 2 else np.sin(angle)
@@ -245,11 +236,11 @@ COLUMNS: dict[str, Callable[[Nodes, str], Floats]] = {
     "kind": lambda nodes, kind: nodes.share(kind),
     "in": lambda nodes, degree: (nodes.in_degree == int(degree)).astype(np.float64),
     "out": lambda nodes, degree: (nodes.out_degree == int(degree)).astype(np.float64),
-    "fractal": lambda nodes, _: nodes.fractal,
+    "fractal": lambda nodes, _: fractal_dimensions(nodes.edges, nodes.n_nodes),
     "wave": _wave,
     "neighbour": _neighbour,
     "output": lambda nodes, _: np.log1p(nodes.output),
-    "work": lambda nodes, _: np.log(np.maximum(nodes.work, LEAST_LOAD)),
+    "work": lambda nodes, _: np.log(np.maximum(nodes.work, MIN_LOAD)),
 }
 
 

@@ -38,7 +38,7 @@ PAPER: dict[str, Any] = {
     "normalised": False,
     "entropy": 0.0,
 }
-"""Options of the papers, where they differ from the defaults."""
+"""Options of the papers that differ from the defaults."""
 
 PAPER_TRAINING = TrainingConfig(
     epochs=1000, batch=1, learning_rate=0.1, final_learning_rate=0.1, clip=1.0

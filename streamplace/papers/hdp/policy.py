@@ -7,7 +7,7 @@ Shapes: G graphs, N nodes (padded), S samples of a graph, W width, D devices, F 
     α_tj       = softmax over nodes j of  v · tanh(W₁ e_j + W₂ s_t)
     P(d_t)     = softmax over open devices of  C tanh(W₃ [s_t : Σ_j α_tj e_j] / T)
 
-Attention is that of Bahdanau et al.; C and T delay a deterministic softmax. Problems become
+Attention as in Bahdanau et al.; C and T delay a deterministic softmax. Problems become
 sequences of nodes, in the order of the nodes' first operators.
 """
 
@@ -73,7 +73,7 @@ class HdpModule(nn.Module):
         given: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Decisions:
-        """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`."""
+        """Placements of a batch; see `streamplace.learn.constructive.policy`."""
         values, start = self.encode(batch)
         inputs, keys = self.read(values), self.key(values)[:, None]
         hidden_from = torch.zeros_like(values[..., 0]).masked_fill(~batch.present, -torch.inf)
@@ -105,8 +105,8 @@ class HdpModule(nn.Module):
             batch.features, lengths, batch_first=True, enforce_sorted=False
         )
         states, (last, _) = self.encoder(packed)
-        most = batch.features.shape[1]
-        values, _ = pad_packed_sequence(states, batch_first=True, total_length=most)
+        n = batch.features.shape[1]
+        values, _ = pad_packed_sequence(states, batch_first=True, total_length=n)
         return values, torch.cat([last[0], last[1]], dim=1)
 
     def _decided(self, batch: Sequences, given: Tensor | None) -> Tensor:

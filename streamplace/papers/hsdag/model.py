@@ -15,11 +15,11 @@ class HsdagConfig(ConstructiveConfig):
     width: int = Field(default=64, ge=1, le=4096)  # width of all vectors
     # largest number of devices that the model supports
     devices: int = Field(default=8, ge=1, le=MAX_DEVICES)
-    # features of operators; those of the paper, and their work
+    # features of operators: the paper's, and their work
     traits: tuple[UnitTrait, ...] = Field(
         default=("kind", "structure", "position", "output", "work"), min_length=1
     )
-    # whether a round goes on with the groups of the round before as nodes, or again with the graph
+    # a round continues with the groups of the round before as nodes; otherwise with the graph
     coarsened: bool = False
     # rounds of an episode, among which the samples are divided
     rounds: int = Field(default=4, ge=1, le=1024)
@@ -28,7 +28,7 @@ class HsdagConfig(ConstructiveConfig):
     dropout: float = Field(default=0.2, ge=0, lt=1)
 
     def check_beside(self, training: TrainingConfig) -> None:
-        """Raise SettingError for rounds that no sample would be drawn in."""
+        """Raise SettingError if there are fewer samples than rounds."""
         if self.rounds > self.on_policy:
             raise SettingError(
                 f"on_policy is {self.on_policy}, fewer samples than the {self.rounds} rounds; every"
@@ -48,7 +48,7 @@ PAPER: dict[str, Any] = {
     "normalised": False,
     "entropy": 0.0,
 }
-"""Options of the paper, where they differ from the defaults."""
+"""Options of the paper that differ from the defaults."""
 
 PAPER_TRAINING = TrainingConfig(
     epochs=400, batch=1, learning_rate=1e-4, final_learning_rate=1e-4, clip=1e6

@@ -48,7 +48,7 @@ class GraphsSideBySide:
     features: Tensor  # [V, F]
     owner: Tensor  # [V] graph of every node
     edges: Tensor  # [2, E]
-    units: Tensor  # [V] units of a node: one, or those of a group
+    units: Tensor  # [V] number of units of a node: one, or more in a group
     open: Tensor  # [V, D] how many of its units may use a device
 
     @cached_property
@@ -87,10 +87,10 @@ class HsdagModule(nn.Module):
         given: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Decisions:
-        """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`.
+        """Placements of a batch; see `streamplace.learn.constructive.policy`.
 
         Sample s is drawn in round s modulo T, and every round joins groups along another part of
-        the streams. The likeliest are those of the last round that begins with the whole graph.
+        the streams. The likeliest come from the last round that begins with the whole graph.
         """
         graphs, config = batch.graphs, self.config
         owner, device = graphs.owner, graphs.owner.device
@@ -107,7 +107,7 @@ class HsdagModule(nn.Module):
         by_node = batch.node.new_zeros(count, len(owner) + 1)
         if given is not None:
             by_node[samples:, :-1] = given[owner, :, batch.first].t()
-        taken = spread = graphs.features.new_zeros(count, len(batch.node))
+        likelihood = entropy = graphs.features.new_zeros(count, len(batch.node))
         for t, now in enumerate(rounds):
             at = torch.arange(t, count, len(rounds), device=device)
             mine = at[at < samples] if given is not None else at
@@ -117,12 +117,13 @@ class HsdagModule(nn.Module):
             of_groups = by_node[at][:, now.first]
             likely = log_p.gather(2, of_groups[..., None]).squeeze(2)
             unsure = -(now.log_p.exp() * now.log_p).sum(1).expand(len(at), -1)
-            none = taken.new_zeros(len(at), taken.shape[1])
-            groups = torch.bincount(now.owner, minlength=taken.shape[1])
-            taken = taken.index_add(0, at, none.index_add(1, now.owner, likely))
-            spread = spread.index_add(0, at, none.index_add(1, now.owner, unsure) / groups)
+            none = likelihood.new_zeros(len(at), likelihood.shape[1])
+            groups = torch.bincount(now.owner, minlength=likelihood.shape[1])
+            likelihood = likelihood.index_add(0, at, none.index_add(1, now.owner, likely))
+            entropy = entropy.index_add(0, at, none.index_add(1, now.owner, unsure) / groups)
         weights = config.discount ** (torch.arange(count, device=device) % len(rounds)).double()
-        return Decisions(by_node[:, batch.node].transpose(0, 1), taken.t(), spread.t(), weights)
+        placements = by_node[:, batch.node].transpose(0, 1)
+        return Decisions(placements, likelihood.t(), entropy.t(), weights)
 
     def rounds(self, graphs: GraphsSideBySide, present: list[Tensor]) -> list[GroupingRound]:
         """Run an episode; in each round only the present edges [E] can join nodes."""
@@ -189,24 +190,18 @@ def two_layers(n_in: int, width: int, n_out: int) -> nn.Sequential:
 
 
 def _open(graphs: GraphsSideBySide, group: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Units [C] of so many groups, and how many of them [C, D] may use a device."""
+    """Number of units [C] of the groups, and how many of them [C, D] may use a device."""
     units = graphs.units.new_zeros(count).index_add(0, group, graphs.units)
     able = graphs.open.new_zeros(count, graphs.open.shape[1]).index_add(0, group, graphs.open)
     return units, able
 
 
-class Parsed(NamedTuple):
-    """Groups of nodes."""
+def parse(edges: Tensor, scores: Tensor, n_nodes: int) -> tuple[Tensor, Tensor]:
+    """Edge [V] that every node keeps, and group [V] of every node (equation 9).
 
-    edge: Tensor  # [V] edge of the highest score at every node, E where it has none
-    group: Tensor  # [V] group of every node, numbered by first node
-
-
-def parse(edges: Tensor, scores: Tensor, n_nodes: int) -> Parsed:
-    """Groups of nodes that are connected by the edges [2, E] that some node keeps (equation 9).
-
-    Every node keeps the edge of the highest score among those that touch it, of equals the first.
-    So a node with an edge is never alone in its group.
+    Of the edges [2, E] that touch it, a node keeps the one of the highest score, of equals the
+    first; E without an edge. Kept edges connect groups, so a node with an edge is never alone.
+    Groups are numbered by first node.
 
     >>> edges, scores = torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.tensor([0.9, 0.1, 0.4])
     >>> [column.tolist() for column in parse(edges, scores, 5)]
@@ -224,7 +219,7 @@ def parse(edges: Tensor, scores: Tensor, n_nodes: int) -> Parsed:
     for _ in range(n_nodes.bit_length()):
         root = root[root]
     leader = node.scatter_reduce(0, root, node, "amin")[root]  # first node of the group
-    return Parsed(edge, (leader == node).cumsum(0)[leader] - 1)
+    return edge, (leader == node).cumsum(0)[leader] - 1
 
 
 class ManyGraphs(NamedTuple):

@@ -31,16 +31,16 @@ class PassTimes(NamedTuple):
 class Sweep(NamedTuple):
     """Order of messages along all streams and against them, both at once, level by level.
 
-    A task receives after all tasks that send to it; those of one level receive together. In each
-    direction the tasks are columns: those that never receive, then level after level. By padding,
-    each level has as many columns and streams in one direction as in the other. Of padding, tasks,
-    streams, and columns are 0.
+    A task receives after all tasks that send to it; tasks of one level receive together. In each
+    direction the tasks are columns: tasks that never receive, then level after level. Padding gives
+    each level as many columns and streams in one direction as in the other; its tasks, streams and
+    columns are 0.
     """
 
     tasks: int  # T
     ends: Tensor  # [2, S] tasks that send along the streams, and against them
     columns: Tensor  # [2, Σ R] task of each column
-    counts: list[int]  # R, the columns of those that never receive, and of each level
+    counts: list[int]  # R, columns of tasks that never receive, and of each level
     last: Tensor  # [2 T] column of each task in either direction, of [2, Σ R]
     streams: list[int]  # Q of each level
     is_row: Tensor  # [2, 1, 1, Σ Q, 1] False for padding

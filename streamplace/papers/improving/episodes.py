@@ -16,23 +16,23 @@ from torch import Tensor, nn
 from streamplace.io.weights import check_features
 from streamplace.learn.config import Config
 from streamplace.learn.device import device_of
-from streamplace.learn.improver import Improver
 from streamplace.learn.learner_base import entropy_of
 from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.parameters import fill
+from streamplace.learn.registry import Improver
 from streamplace.learn.shards import one_thread
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.improving.batch import TaskBatch, side_by_side
 from streamplace.papers.improving.messages import NodeGraph
 
-FEW = 4_000
-"""Nodes of a step for which operations of torch take longer to begin than to compute."""
-AT_ONCE = 50_000
-"""Nodes of the steps of which the network then computes gradients at once."""
+MAX_SMALL_STEP = 4_000
+"""Nodes of a step up to which operations of torch take longer to begin than to compute."""
+BATCH_NODES = 50_000
+"""Nodes of such steps for which gradients are then computed at once."""
 
 Inputs = tuple[NodeGraph, *tuple[Tensor, ...]]
-"""Inputs of a network: a graph, and tensors whose second dimension is that of episodes."""
+"""Inputs of a network: a graph, and tensors whose second dimension is the episodes."""
 
 
 class ImprovementStep(NamedTuple):
@@ -63,8 +63,8 @@ class Episodes(ABC):
         """Draw an action of every episode by its number [G] in [0, 1), and take it."""
         with torch.no_grad():
             inputs, is_open = self.look()
-        few = inputs[0].nodes.shape[1] <= FEW
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not few):
+        is_small = inputs[0].nodes.shape[1] <= MAX_SMALL_STEP
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not is_small):
             scores = self.policy(*inputs).view(is_open.shape).masked_fill(~is_open, -torch.inf)
         action = drawn(scores.detach(), uniform)
         self.act(action)
@@ -89,7 +89,7 @@ class ImprovingPolicy(nn.Module, ABC):
     """A network that scores the actions of episodes."""
 
     steps_per_task: ClassVar[int]
-    features: Sequence[str]  # names; weights only fit those that they were trained on
+    features: Sequence[str]  # names; weights only fit the features that they were trained on
 
     @abstractmethod
     def begin(self, batch: TaskBatch, place: Tensor) -> Episodes:
@@ -106,12 +106,12 @@ class ImprovingPolicy(nn.Module, ABC):
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions of L steps, and entropies in nats; both are [L, G].
 
-        Steps of few nodes are scored again with gradients, many at once.
+        Small steps are scored again with gradients, many at once.
         """
         inputs, each, actions, _ = zip(*steps, strict=True)
         scores = torch.stack(each)
         if not scores.requires_grad:
-            size = max(1, AT_ONCE // inputs[0][0].nodes.shape[1])
+            size = max(1, BATCH_NODES // inputs[0][0].nodes.shape[1])
             parts = [self._scored(batch, inputs[i : i + size]) for i in range(0, len(steps), size)]
             scores = torch.cat(parts).view_as(scores).where(scores > -torch.inf, scores)
         log_p = scores.log_softmax(2)

@@ -3,8 +3,8 @@
 Shapes: F features, or other numbers; T tasks, X = K T nodes, K of each task in its order; S streams
 with C · K edges each. One of the nodes of each task is its present one. For a stream from task u to
 v the first K edges lead from u's present node to all nodes of v, and with C = 2, K others from all
-nodes of u to v's present one. A first dimension of 2 is that of messages along the edges and
-against them. Features come before nodes, so that maps multiply matrices and columns as the
+nodes of u to v's present one. A first dimension of 2 is for messages along the edges and against
+them. Features come before nodes, so that maps multiply matrices and columns as the
 equations do: BLAS is slow where a matrix has many rows and few columns.
 """
 
@@ -87,7 +87,7 @@ class NodeGraph(NamedTuple):
 
     @classmethod
     def joined(cls, graphs: "Sequence[NodeGraph]", sweep: Sweep) -> "NodeGraph":
-        """Graphs of the same tasks side by side, with the sweep of so many copies."""
+        """Graphs of the same tasks side by side, with the sweep of as many copies."""
         nodes, features, edges = zip(*graphs, strict=True)
         present = torch.cat([each.present for each in edges])
         exists = torch.cat([each.exists for each in edges], 1)
@@ -117,7 +117,7 @@ class Messages(nn.Module):
 
 
 def summaries(graph: NodeGraph, along: Messages, against: Messages) -> Tensor:
-    """Summaries [10, X] of all that is upstream of every node, and of all that is downstream.
+    """Summaries [10, X] of the graphs upstream and downstream of every node.
 
     Every node u has features x_u, every edge features x_vu. With ξ(u) the nodes from which an edge
     leads to u, and f₂ a linear map and ReLU, messages along the edges are
@@ -125,7 +125,7 @@ def summaries(graph: NodeGraph, along: Messages, against: Messages) -> Tensor:
         y_u = W₂ relu(W₁ x_u)
         e_u = f₂(mean over v in ξ(u) of relu(A e_v + B x_vu)) + y_u        (y_u without ξ(u))
 
-    Those against the edges have other weights. Every linear map has a bias; that of A and B is one.
+    Messages against the edges have other weights. Every linear map has a bias; A and B share one.
     """
     enter, lift, message, update = (
         _both(getattr(along, name), getattr(against, name))
@@ -199,15 +199,15 @@ def begin(module: nn.Module) -> None:
 
 
 def scaled(table: Tensor, exists: Tensor, episode: Tensor, episodes: int) -> Tensor:
-    """Scale features [F, R, C] of what exists [R, C] to [-1, 1] within each episode [R].
+    """Scale features [F, R, C] of existing nodes or edges [R, C] to [-1, 1] per episode [R].
 
     A feature whose values are all equal is 0.
     """
     far = torch.where(exists, 0.0, torch.inf)
     rows = torch.cat([table + far, far - table]).amin(2)
-    found = rows.new_full((len(rows), episodes), torch.inf)
-    found = found.scatter_reduce(1, episode.expand_as(rows), rows, "amin")
-    low, minus_high = found.index_select(1, episode)[..., None].chunk(2)
+    least = rows.new_full((len(rows), episodes), torch.inf)
+    least = least.scatter_reduce(1, episode.expand_as(rows), rows, "amin")
+    low, minus_high = least.index_select(1, episode)[..., None].chunk(2)
     spread = -minus_high - low
     varies = spread > 0
     factor = torch.where(varies, 2 / spread, 0.0)

@@ -13,10 +13,6 @@ from pydantic import Field
 from streamplace.learn.config import Config, Preset
 from streamplace.learn.registry import LearnedModel, imported, register
 
-Start = Literal["random", "best"]
-Cost = Literal["multiple", "logarithm"]
-Comparison = Literal["running-mean", "others", "earlier"]
-
 
 class ImprovingConfig(Config):
     """Options of learning from episodes."""
@@ -26,14 +22,14 @@ class ImprovingConfig(Config):
     episodes: int = Field(default=4, ge=1, le=1024)
     # first placement of episodes: a random one, or the best one so far, at first everything on one
     # device
-    start: Start = "random"
+    start: Literal["random", "best"] = "random"
     # cost that steps lower: the value in multiples of the problem's yardstick, or the logarithm of
     # the reward
-    cost: Cost = "multiple"
+    cost: Literal["multiple", "logarithm"] = "multiple"
     # baseline that returns are compared with: the mean of earlier rewards, with steps that count
     # less by the discount; the mean return of the other episodes, in units of their deviation; or
-    # that of this and all earlier episodes
-    comparison: Comparison = "others"
+    # the mean return of this and all earlier episodes
+    comparison: Literal["running-mean", "others", "earlier"] = "others"
     entropy: float = Field(default=0.0, ge=0, le=10)  # entropy bonus per nat
 
 

@@ -6,8 +6,8 @@ rewards from there on. An episode raises the log-probability of its choices by t
 
     ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
 
-where b_t is a mean of returns at t: those of the other episodes from the same placement, or those
-of this episode and all earlier ones. GiPH's appendix B.7 has the mean of the rewards before t, and
+where b_t is a mean of returns at t: of the other episodes from the same placement, or of this
+episode and all earlier ones. GiPH's appendix B.7 has the mean of the rewards before t, and
 a factor γ^t before the gradient.
 """
 
@@ -19,11 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.learn.algorithms.baselines import more_than_others
-from streamplace.learn.improver import STEPS_PER_OPERATOR
+from streamplace.learn.algorithms.baselines import leave_one_out
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
-from streamplace.learn.registry import LearningTask
+from streamplace.learn.registry import STEPS_PER_OPERATOR, LearningTask
 from streamplace.learn.reward import with_costs
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
@@ -32,7 +31,7 @@ from streamplace.papers.improving.batch import side_by_side
 from streamplace.papers.improving.episodes import Episodes, ImprovementStep, ImprovingPolicy
 from streamplace.papers.improving.model import ImprovingConfig
 
-LEAST = 1e-12
+MIN_REWARD = 1e-12
 """Smallest reward whose logarithm is taken."""
 
 
@@ -49,7 +48,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         self.memories = (self._past,)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Loss of episodes on these problems; those of one problem begin at one placement."""
+        """Loss of episodes on these problems; all of one problem begin at one placement."""
         numbers, episodes, reward = rows.tolist(), self.config.episodes, 0.0
         problems = [self.task.training[row] for row in numbers]
         rngs = [generator(seed, row) for row in numbers]
@@ -61,8 +60,8 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         for row, problem, places in zip(numbers, problems, placements, strict=True):
             judged = [self._rewards_and_costs(problem, one) for one in places]
             rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
-            self._past.meet(row, places.reshape(-1, problem.n_operators), rewards.ravel())
-            weights.append(self._advantages(row, self._drops(rewards, costs)) / episodes)
+            self._past.update(row, places.reshape(-1, problem.n_operators), rewards.ravel())
+            weights.append(self._advantages(row, rewards, costs) / episodes)
             reward += float(rewards.max(axis=1).mean())
         shares = [np.full_like(weight, 1 / weight.size) for weight in weights]
         log_p, entropy = self._policy.likelihood(run.batch, steps)
@@ -101,7 +100,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         rngs: Sequence[np.random.Generator],
         episodes: int,
     ) -> tuple[Episodes, Iterator[ImprovementStep]]:
-        """Whole episodes from starts [n], so many of every problem, all side by side."""
+        """Whole episodes from starts [n], several of every problem, all side by side."""
         lengths = (self._policy.steps_per_task * problem.n_operators for problem in problems)
         drawn = [rng.random((episodes, t)) for rng, t in zip(rngs, lengths, strict=True)]
         every = [problem for problem in problems for _ in range(episodes)]
@@ -114,31 +113,30 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     ) -> Iterator[Ints]:
         """Placements [episodes, steps + 1, n] of every problem, from those after each step."""
         each = np.split(torch.stack([*places], 1).to("cpu", torch.int32).numpy(), len(problems))
-        for start, problem, own in zip(starts, problems, each, strict=True):
+        for start, problem, rows in zip(starts, problems, each, strict=True):
             n = problem.n_operators
-            own = own[:, : self._policy.steps_per_task * n, :n]
-            yield np.concatenate([np.broadcast_to(start, (len(own), 1, n)), own], axis=1)
+            rows = rows[:, : self._policy.steps_per_task * n, :n]
+            yield np.concatenate([np.broadcast_to(start, (len(rows), 1, n)), rows], axis=1)
 
     def _start(self, row: int, rng: np.random.Generator) -> Ints:
         problem = self.task.training[row]
         if self.config.start == "random":
             return random_placements(problem, 1, rng)[0]
-        return problem.repaired(self._past.best(row, problem.n_operators)[None])[0]
+        return problem.repaired(self._past.places[row, None, : problem.n_operators])[0]
 
-    def _drops(self, rewards: Floats, costs: Floats) -> Floats:
-        """Fall of the cost [S, T] at every step of episodes, from the placements' [S, T + 1]."""
+    def _advantages(self, row: int, rewards: Floats, costs: Floats) -> Floats:
+        """Advantages [S, T] of the steps of episodes, by their placements' costs [S, T + 1]."""
         if self.config.cost == "logarithm":
-            return np.diff(np.log(np.maximum(rewards, LEAST)), axis=1)
-        return -np.diff(costs, axis=1)
-
-    def _advantages(self, row: int, drops: Floats) -> Floats:
+            drops = np.diff(np.log(np.maximum(rewards, MIN_REWARD)), axis=1)
+        else:
+            drops = -np.diff(costs, axis=1)
         returns = discounted(drops, self.config.discount)
         if self.config.comparison == "running-mean":
             early = self.config.discount ** np.arange(returns.shape[1])
             return np.asarray(early * (returns - running_mean(drops)))
         if self.config.comparison == "earlier":
             return returns - self._past.mean_return(row, returns)
-        return returns if len(returns) < 2 else more_than_others(returns)
+        return returns if len(returns) < 2 else leave_one_out(returns)
 
 
 def learner_of(task: LearningTask, config: ImprovingConfig, policy: str) -> ImprovingLearner:
@@ -155,28 +153,24 @@ class EpisodeMemory(RowMemory):
     def __init__(self, problems: Sequence[Problem]) -> None:
         n, operators = len(problems), max(problem.n_operators for problem in problems)
         self.rewards: Floats = np.zeros(n)
-        self._places: Ints = np.zeros((n, operators), np.int32)
+        self.places: Ints = np.zeros((n, operators), np.int32)  # at first all on one device
         self._returns: Floats = np.zeros((n, STEPS_PER_OPERATOR * operators))
         self._episodes: Longs = np.zeros(n, np.int64)
         super().__init__(
             {
                 "past.rewards": self.rewards,
-                "past.places": self._places,
+                "past.places": self.places,
                 "past.returns": self._returns,
                 "past.episodes": self._episodes,
             }
         )
 
-    def meet(self, row: int, places: Ints, rewards: Floats) -> None:
+    def update(self, row: int, places: Ints, rewards: Floats) -> None:
         """Remember the best of placements [B, n], the first of equal ones."""
         best = int(rewards.argmax())
         if rewards[best] > self.rewards[row]:
             self.rewards[row] = rewards[best]
-            self._places[row, : places.shape[1]] = places[best]
-
-    def best(self, row: int, operators: int) -> Ints:
-        """Best placement [n] so far; all operators on the first device before any."""
-        return self._places[row, :operators]
+            self.places[row, : places.shape[1]] = places[best]
 
     def mean_return(self, row: int, returns: Floats) -> Floats:
         """Mean return [t] of every step of episodes [S, t] and of all before them."""

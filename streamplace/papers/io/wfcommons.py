@@ -2,7 +2,7 @@
 
 A task feeds another with the files that it writes and the other reads. A runtime is the time that a
 task took on its machine. One MHz counts as one MIPS, and a machine of unknown speed has 2500 MIPS.
-Every task uses one core here, also one that had several.
+Every task uses one core here, even if it had several.
 """
 
 import logging
@@ -143,7 +143,7 @@ class WfFormat(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowTask:
-    """A task of any version, with the files that it reads, and those that it writes.
+    """A task of any version, with the files that it reads and writes.
 
     The bytes of a file are None where the document does not state them.
     """

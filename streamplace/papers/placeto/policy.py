@@ -7,8 +7,8 @@ and g a linear map and ReLU each, the scores of the devices for operator v are
     MLP([e_v : g₁(mean f₁(e_u) upstream of v) : g₂(… downstream of v) : g₃(… all others)])
 
 Every operator is visited once, in an order, and goes to a device that the policy chooses. At each
-visit the features are those of the present placement. Only legal devices are open: the operator
-and those colocated with it may run there, and none is there that must not share its device. After
+visit the features describe the present placement. Only legal devices are open: the operator
+and those colocated with it may run there, and none of its rivals is there. After
 the last visit the tour begins again, and all operators count as not yet visited.
 
 Shapes: as in `streamplace.papers.improving.batch`, and one node of each operator.
@@ -109,7 +109,7 @@ class PlacetoEpisodes(Episodes):
         self._bytes_out = none.index_add(0, source, batch.size) / streams  # [T] mean
 
     def look(self) -> tuple[tuple[NodeGraph, Tensor], Tensor]:
-        """The graph with groups of operators, and open devices of those of the model [G, D]."""
+        """The graph with groups of operators, and open devices among the model's [G, D]."""
         batch = self.batch
         now = (self.steps % batch.count)[:, None]
         v = self._order.gather(1, now)  # [G, 1]

@@ -7,7 +7,7 @@ from hypothesis import given
 from problems import PROBLEMS, diamond, lone
 from strategies import problems
 
-from streamplace.learn.models.dream.features import LEAST, OperatorScale, operator_features
+from streamplace.learn.models.dream.features import MIN_SHARE, operator_features, operator_scale
 from streamplace.model import Cluster, Problem
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
@@ -20,7 +20,7 @@ def test_loads_and_transfers_of_a_diamond():
     transfer = np.array([2.4, 0.4, 0.8, 0.0])
     assert found[:, 2] == pytest.approx(load)
     assert found[:, 3] == pytest.approx(transfer)
-    assert found[:, :2] == pytest.approx(np.log(np.maximum(np.c_[load, transfer], LEAST)))
+    assert found[:, :2] == pytest.approx(np.log(np.maximum(np.c_[load, transfer], MIN_SHARE)))
 
 
 @given(problems())
@@ -31,9 +31,9 @@ def test_features_are_finite(problem):
 def test_a_scale_standardises_what_it_was_made_of():
     """Mean 0 and deviation 1, but for features that do not vary; padding does not count."""
     batch = batch_of([PROBLEMS["fork-join"], DIAMOND])
-    scale = OperatorScale.of(batch)
+    scale = operator_scale(batch)
     values = (operator_features(batch)[batch.present].numpy() - scale.mean) / scale.std
     assert values.mean(axis=0) == pytest.approx(0, abs=1e-12)
     assert values.std(axis=0) == pytest.approx(1)
-    alone = OperatorScale.of(batch_of([Problem(lone(), Cluster.uniform(1))]))
+    alone = operator_scale(batch_of([Problem(lone(), Cluster.uniform(1))]))
     assert alone.std.tolist() == [1.0] * 4

@@ -23,7 +23,7 @@ from strategies import placements, problems
 
 from streamplace.learn.algorithms.kernels import feature_names
 from streamplace.learn.models.pilot.features import DeviceFeature, StepFeature, features_of
-from streamplace.learn.models.pilot.rollouts import alternatives, heads_of, new_record, rollouts
+from streamplace.learn.models.pilot.rollouts import alternatives, heads_of, rollouts
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 NETWORK = pilot_network()
@@ -200,10 +200,8 @@ def test_watching_changes_nothing(name):
     view = VIEWS[name]
     fixed = np.full((20, 2 * len(view.order)), -1, np.int32)
     uniform = np.random.default_rng(0).random(fixed.shape, dtype=np.float32)
-    nothing = new_record(0, view)
-    unwatched, _ = rollouts(view, heads_of(NETWORK, view), fixed, uniform, nothing)
+    unwatched = rollouts(view, heads_of(NETWORK, view), fixed, uniform)
     assert np.array_equal(unwatched, draw(view, NETWORK, 20, sweeps=2)[0])
-    assert nothing.open.size == 0
 
 
 def test_memory_may_be_used_up_but_for_the_rounding():

@@ -22,7 +22,7 @@ from streamplace.learn.models.pilot_makespan.learner import (
 from streamplace.learn.models.pilot_makespan.placing import first_schedules, span
 from streamplace.learn.models.pilot_makespan.rollouts import (
     PilotMakespanNetwork,
-    new_record,
+    recorded_rollouts,
     rollouts,
 )
 from streamplace.learn.parameters import arrays_of
@@ -186,11 +186,9 @@ def test_decisions_fit_the_equations(problem, seed, disturbed):
     n = view.tasks.n_tasks
     noise = np.random.default_rng(seed).random(n) if disturbed else np.zeros(n)
     before = previous_of(view.tasks, schedule, noise)
-    record, free = new_record(1, view), np.full((1, n), -1, np.int32)
-    greedy = np.full((1, n), -1, np.float32)
-    chosen, rebuilt = rollouts(
-        view, before, weights_of(PilotMakespanNetwork, arrays_of(made)), free, greedy, record
-    )
+    free, greedy = np.full((1, n), -1, np.int32), np.full((1, n), -1, np.float32)
+    network = weights_of(PilotMakespanNetwork, arrays_of(made))
+    chosen, rebuilt, record = recorded_rollouts(view, before, network, free, greedy)
     state = RebuiltSchedule(problem, before)
     for t, v in enumerate(before.order.tolist()):
         rows, step = measured(state, v, t)
@@ -210,11 +208,9 @@ def test_torch_prefers_what_the_kernels_prefer():
     view, schedule = beginning(PROBLEMS[0])
     before = previous_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     free = np.full((1, view.tasks.n_tasks), -1, np.int32)
-    record = new_record(1, view)
     greedy = np.full(free.shape, -1, np.float32)
-    chosen, _ = rollouts(
-        view, before, weights_of(PilotMakespanNetwork, arrays_of(made)), free, greedy, record
-    )
+    network = weights_of(PilotMakespanNetwork, arrays_of(made))
+    chosen, _, record = recorded_rollouts(view, before, network, free, greedy)
     log_p = made(*map(torch.from_numpy, joined([record]))).detach().numpy()
     assert log_p[np.arange(len(log_p)), chosen[0]] == pytest.approx(log_p.max(axis=1), abs=1e-4)
     assert np.isneginf(log_p[~record.open[0]]).all()
@@ -225,8 +221,8 @@ def test_what_stays_stays_and_is_scheduled_anew():
     before = previous_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     stays = staying(before, np.ones((1, view.tasks.n_tasks), np.bool_))
     luck = np.zeros(stays.shape, np.float32)
-    network, nothing = weights_of(PilotMakespanNetwork, arrays_of(module())), new_record(0, view)
-    _, rebuilt = rollouts(view, before, network, stays, luck, nothing)
+    network = weights_of(PilotMakespanNetwork, arrays_of(module()))
+    rebuilt = rollouts(view, before, network, stays, luck)
     assert rebuilt.place[0].tolist() == schedule.place.tolist()
     assert rebuilt.finish.max() <= schedule.finish.max() * (1 + 1e-9)
 

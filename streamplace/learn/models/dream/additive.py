@@ -1,4 +1,4 @@
-"""Networks of the code that was published with the DREAM paper, where they differ from its text.
+"""Networks of the DREAM paper's published code that differ from its text.
 
 Shapes: G graphs, N operators (padded), W width, S samples per graph or 1, D devices.
 """
@@ -32,8 +32,8 @@ class MaxPooling(nn.Module):
 
     def forward(self, h: Tensor, into: Tensor) -> Tensor:
         """View [G, N, m] from the one before [G, N, in]; ``into`` [G, N, N] is 0 or 1."""
-        most = (into[..., None] * self.incoming(h).relu()[:, None]).amax(2)
-        return torch.cat([self.own(h), self.pooled(most)], dim=2)
+        largest = (into[..., None] * self.incoming(h).relu()[:, None]).amax(2)
+        return torch.cat([self.own(h), self.pooled(largest)], dim=2)
 
 
 def neighbours(streams: Tensor, generator: Generator) -> Tensor:
@@ -59,18 +59,12 @@ class FeatureMap(nn.Module):
 
 
 class EncodedOperators(NamedTuple):
-    """Encoded operators, and what is computed of them once per graph."""
+    """Encoded operators, and their parts of layers, computed once per graph."""
 
     inputs: Tensor  # [G, N, 4W] part of the LSTM's input, and its bias
     nodes: Tensor  # [G, N, W]
     hidden_from: Tensor  # [G, 1, N] 0 for operators, -∞ for padding
     values: Tensor  # [G, N, W] part of the MLP's first layer, or [D, 4W] of the LSTM's input
-
-
-def hidden_from(nodes: Tensor, batch: Batch) -> Tensor:
-    """Scores [G, 1, N] to be added: 0 for operators, -∞ for padding."""
-    padding = ~batch.steps(batch.present)[:, None]
-    return nodes.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
 
 
 class AdditiveDecoder(nn.Module):
@@ -95,10 +89,9 @@ class AdditiveDecoder(nn.Module):
         nn.init.zeros_(self.read.bias)
         nn.init.ones_(self.read.bias[width : 2 * width])  # the gate that forgets, open at first
 
-    def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
-        """What decisions need of encoded operators [G, N, W] in the order of decision."""
-        values = nodes if self.read_upstream is None else self.read_upstream(self.devices)
-        return EncodedOperators(self.read(nodes), nodes, hidden_from(nodes, batch), values)
+    def values(self, nodes: Tensor) -> Tensor:
+        """`EncodedOperators.values` of encoded operators."""
+        return nodes if self.read_upstream is None else self.read_upstream(self.devices)
 
     def step(
         self, operators: EncodedOperators, t: int, seen: Observation, state: Tensor, cell: Tensor

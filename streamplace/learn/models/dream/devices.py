@@ -1,4 +1,4 @@
-"""What a device is and holds under the first decisions, for decoders that tell devices by it.
+"""Features of devices under the decisions so far, for decoders that know devices by them.
 
 Loads are in yardsticks, see `peak_yardstick`. Nothing depends on the number of a device, nor on
 how many there are.
@@ -37,9 +37,9 @@ FEATURES = (
 N_FEATURES = len(FEATURES)
 N_READ = 4 * N_FEATURES
 """Inputs of a decision: features in the mean, at least and at most, and those upstream."""
-MOST = 4.0
+MAX_FEATURE = 4.0
 """Largest value of a feature."""
-LEAST = 1e-3
+LOAD_OFFSET = 1e-3
 """Added to a load that others are divided by."""
 
 
@@ -50,7 +50,7 @@ class DeviceFeatures:
         self._env, exists = env, env.batch.exists
         self._exists = exists[:, None]  # [G, 1, D]
         least = env.loads.masked_fill(~exists[:, None], torch.inf).amin(2)
-        self._least = least  # [G, N] load where it is least
+        self._least = least  # [G, N] load on the device where it is lowest
         self._coming = least.flip(1).cumsum(1).flip(1)  # [G, N] of this operator and all later ones
         others = (exists.sum(1, keepdim=True) - 1).clamp(min=1)
         self._away = env.wire.sum(2) / others  # [G, D] mean of the links out of a device
@@ -84,13 +84,15 @@ class DeviceFeatures:
             seen["previous"],
             torch.where(own > 0, self._least[:, t, None, None] / own, 1),
             (torch.maximum(after, worst) - peak).clamp(min=0),
-            (1 - after).clamp(min=0) / (coming + LEAST),
+            (1 - after).clamp(min=0) / (coming + LOAD_OFFSET),
             peak,
             coming / (self._coming[:, :1, None] + 1e-9),
-            coming / (free + LEAST),
+            coming / (free + LOAD_OFFSET),
             share_used,
         ]
-        return torch.stack([column.expand_as(load) for column in columns], dim=3).clamp(max=MOST)
+        return torch.stack([column.expand_as(load) for column in columns], dim=3).clamp(
+            max=MAX_FEATURE
+        )
 
 
 def summary(features: Tensor, seen: Observation) -> Tensor:

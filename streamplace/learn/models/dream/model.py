@@ -15,9 +15,9 @@ from streamplace.learn.config import (
 from streamplace.learn.registry import LearnedModel, imported, register
 
 FEATURES = ("log load", "log transfer", "load", "transfer")
-"""Features of an operator; those of the paper are the last two, as they are."""
+"""Features of an operator; the paper has the last two, not standardised."""
 COMMON = ("load per device", "transfer per device", "one by devices", "log operators")
-"""Further features, the same for all operators, where devices are told by what they are."""
+"""Features of the problem, which all operators share, if devices are described by features."""
 
 
 class AllocatorConfig(MemoryConfig):
@@ -28,7 +28,7 @@ class AllocatorConfig(MemoryConfig):
     devices: int = Field(default=5, ge=1, le=MAX_DEVICES)
     embedding: int = Field(default=32, ge=1, le=1024)  # width of the vector of a device
     # features of an operator: its load, its transfer and the logarithms of both, standardised; or
-    # load and transfer alone, as they are
+    # load and transfer alone, not standardised
     standardised: bool = True
     random_ties: bool = True  # shuffle operators whose order is arbitrary during training
     depth_first: bool = False  # decide chain by chain; otherwise breadth first
@@ -37,7 +37,7 @@ class AllocatorConfig(MemoryConfig):
     # upstream weighted by their streams, where encdec has neither attention nor encoder
     attention: Literal["dot", "additive"] = "dot"
     utilisation: bool = False  # a decision reads the loads of the devices, if additive
-    # tell devices by their speed and by what they and their links hold, not by their numbers
+    # describe devices by their speed and their loads and links, not by their numbers
     device_state: bool = False
 
     @property
@@ -82,7 +82,7 @@ PAPER: dict[str, Any] = {
     "normalised": False,
     "entropy": 0.0,
 }
-"""Options of the paper, where they differ from the defaults; a graph encoder's are also tied."""
+"""Options of the paper that differ from the defaults; a graph encoder's rounds are also tied."""
 
 PAPER_CODE: dict[str, Any] = PAPER | {
     "standardised": True,
@@ -122,7 +122,7 @@ DESCRIBED: dict[str, Any] = {
     "imitation": 4,
     "exploration": 0.0,
 }
-"""Options for devices that are told by what they are and hold; a search finds what to imitate."""
+"""Options for devices that are described by features; a search finds placements to imitate."""
 DESCRIBED_TRAINING = FAST_TRAINING.model_copy(
     update={"epochs": 14, "learning_rate": 2e-3, "final_learning_rate": 2e-5}
 )

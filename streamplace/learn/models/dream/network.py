@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from streamplace.learn.constructive.policy import CLOSED, Decisions, chosen_devices
+from streamplace.learn.constructive.policy import CLOSED, Decisions, FeatureScale, chosen_devices
 from streamplace.learn.env import Batch, Environment, Observation
 from streamplace.learn.models.dream.additive import (
     AdditiveDecoder,
@@ -20,11 +20,10 @@ from streamplace.learn.models.dream.additive import (
     FeatureMap,
     Generator,
     MaxPooling,
-    hidden_from,
     neighbours,
 )
 from streamplace.learn.models.dream.devices import N_FEATURES, N_READ, DeviceFeatures, summary
-from streamplace.learn.models.dream.features import OperatorScale, operator_features
+from streamplace.learn.models.dream.features import operator_features
 from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.parameters import lstm, normal
 
@@ -49,7 +48,7 @@ class Hop(nn.Module):
 
 
 class GraphEncoder(nn.Module):
-    """Operators as vectors [up : down] that know K hops in each direction, and one of the graph.
+    """Operators as vectors [up : down] of K hops in each direction, and a vector of the graph.
 
     Both views share their weights. If all rounds do as well, features are padded to m dimensions.
     By GraphSAGE, the vectors have length 1.
@@ -124,10 +123,9 @@ class Decoder(nn.Module):
         self.follows = described or config.previous or upstream
         nn.init.orthogonal_(self.recurrent)
 
-    def operators(self, nodes: Tensor, batch: Batch) -> EncodedOperators:
-        """What decisions need of encoded operators [G, N, W] in the order of decision."""
-        values = self.context_layer(nodes)
-        return EncodedOperators(self.read(nodes), nodes, hidden_from(nodes, batch), values)
+    def values(self, nodes: Tensor) -> Tensor:
+        """`EncodedOperators.values` of encoded operators."""
+        return cast(Tensor, self.context_layer(nodes))
 
     def step(
         self, operators: EncodedOperators, t: int, seen: Observation, state: Tensor, cell: Tensor
@@ -170,7 +168,7 @@ class EncoderDecoder(nn.Module):
     std: Tensor
 
     def __init__(
-        self, encoder: nn.Module, decoder: Any, scale: OperatorScale, config: AllocatorConfig
+        self, encoder: nn.Module, decoder: Any, scale: FeatureScale, config: AllocatorConfig
     ) -> None:
         super().__init__()
         self.encoder, self.decoder, self.names = encoder, decoder, scale.names
@@ -185,13 +183,16 @@ class EncoderDecoder(nn.Module):
         given: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Decisions:
-        """Placements of a batch; see `streamplace.learn.constructive.policy.PlacementPolicy`."""
+        """Placements of a batch; see `streamplace.learn.constructive.policy`."""
         features = ((operator_features(batch, self.names) - self.mean) / self.std).float()
         units = batch.in_yardsticks() if self._described else batch
         alike = torch.zeros_like(batch.alike) if self._all_open else batch.alike
         env = Environment(replace(units, alike=alike))
         nodes, graph = self.encoder(features, batch, generator)
-        operators = self.decoder.operators(nodes, batch)
+        padding = ~batch.steps(batch.present)[:, None]
+        hidden_from = nodes.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
+        values = self.decoder.values(nodes)
+        operators = EncodedOperators(self.decoder.read(nodes), nodes, hidden_from, values)
         if given is None:
             given = batch.order[:, None][:, :0]
         replayed = batch.along(batch.canonical(given))
@@ -211,7 +212,7 @@ class EncoderDecoder(nn.Module):
         return Decisions.of(env.placements, each, batch.present.sum(1))
 
 
-def built_module(model: str, config: AllocatorConfig, scale: OperatorScale) -> EncoderDecoder:
+def built_module(model: str, config: AllocatorConfig, scale: FeatureScale) -> EncoderDecoder:
     """Model of this name with fresh parameters from torch's generator."""
     upstream, additive = model == "dream", config.attention == "additive"
     if isinstance(config, GraphAllocatorConfig):

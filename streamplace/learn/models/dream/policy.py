@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import ConstructivePolicy
+from streamplace.learn.constructive.policy import ConstructivePolicy, FeatureScale
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.env import ProblemTensors
 from streamplace.learn.model_weights import loaded, read_model
-from streamplace.learn.models.dream.features import OperatorScale
+from streamplace.learn.models.dream.features import operator_scale
 from streamplace.learn.models.dream.model import AllocatorConfig
 from streamplace.learn.models.dream.network import built_module
 from streamplace.learn.parameters import fill
@@ -34,10 +34,10 @@ def learner_of(task: LearningTask, config: AllocatorConfig, model: str) -> Const
     """Learner with the scale of the weights that training begins from, or of the training set."""
     training = prepared(config, task.training, torch.device(task.device))
     if task.features is None:
-        scale = OperatorScale.of(training.every, config.features)
+        scale = operator_scale(training.every, config.features)
     else:
         start = "the weights to begin from"
-        scale = OperatorScale.read(task.features, config.features, start)
+        scale = FeatureScale.read(task.features, config.features, start)
     module = built_module(model, config, scale).to(task.device)
     policy = ConstructivePolicy(module, scale, partial(prepared, config))
     return ConstructiveLearner(task, config, policy, training)
@@ -48,7 +48,7 @@ def trained(path: Path, model: str) -> ConstructivePolicy:
     """Policy of a model from a weights file."""
     kind: Any = MODELS[model].config
     weights, config, where = read_model(path, model, kind)
-    scale = OperatorScale.read(weights.document["features"], config.features, where)
+    scale = FeatureScale.read(weights.document["features"], config.features, where)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
         module = built_module(model, config, scale)
     fill(module, weights.tensors, where)

@@ -1,9 +1,9 @@
-"""What pilot knows: features of units and pairs, and of devices under the placement so far.
+"""Features that pilot knows: of units and pairs, and of devices under the placement so far.
 
 All loads are in units of the *yardstick*, the least peak that any placement could have, but at
 least 1: an operator of 0.4 needs four tenths of the load that the fullest resource must carry in
-any case, at any rate, on any number of devices of any speed. These numbers are the only inputs that
-the network has, in the core and in torch. Features of devices are computed by
+any case, at any rate, on any number of devices of any speed. These numbers are the only inputs of
+the network, in the core and in torch. Features of devices are computed by
 `streamsim._core.PilotState`.
 """
 
@@ -124,17 +124,21 @@ def _log(load: Floats) -> Floats:
 
 
 def _small(load: Floats) -> Floats:
-    """The load itself where it is small, never above 3."""
+    """The load, at most 3."""
     return np.minimum(load, 3.0)
 
 
 def decision_order(level: Level, rollout: int = 0) -> Ints:
     """Units [U], always the one to which most flow leads; first those with one device, then rivals.
 
-    What must not be separated is placed early, while there is room. The first rollout begins at the
+    Units with few choices are placed early, while there is room. The first rollout begins at the
     heaviest pair, the k-th after it at the k-th lightest unit.
     """
-    first = _lightest(level, rollout - 1) if rollout else None
+    first = None
+    if rollout:
+        owner = np.repeat(np.arange(level.n_units), np.diff(level.start))
+        flow = np.bincount(owner, level.sent + level.taken, level.n_units)
+        first = int(np.argsort(flow, kind="stable")[(rollout - 1) % level.n_units])
     sequence = _core.grown(level.start, level.peer, level.sent + level.taken, first)
     if not level.ruled:
         return sequence
@@ -142,13 +146,6 @@ def decision_order(level: Level, rollout: int = 0) -> Ints:
     rivals = np.diff(level.rival_start) if len(level.rival_start) else np.zeros(level.n_units)
     key = np.where(choices == 1, 0, np.where(rivals > 0, 1, 2))
     return sequence[np.argsort(key[sequence], kind="stable")]
-
-
-def _lightest(level: Level, k: int) -> int:
-    """Unit with the k-th least bytes/s to and from it."""
-    owner = np.repeat(np.arange(level.n_units), np.diff(level.start))
-    flow = np.bincount(owner, level.sent + level.taken, level.n_units)
-    return int(np.argsort(flow, kind="stable")[k % level.n_units])
 
 
 class DeviceFeature(IntEnum):
@@ -188,5 +185,5 @@ class StepFeature(IntEnum):
 
 
 N_DEVICE, N_STEP = len(DeviceFeature), len(StepFeature)
-MOST = 4.0
-"""Largest value of a feature that has no bound of its own."""
+MAX_FEATURE = 4.0
+"""Largest value of a feature without another bound."""

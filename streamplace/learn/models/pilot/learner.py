@@ -36,8 +36,8 @@ from streamplace.learn.models.pilot.rollouts import (
     heads_of,
     maps_of,
     network_of,
-    new_record,
     places_after,
+    recorded_rollouts,
     rollouts,
 )
 from streamplace.learn.parameters import LinearMaps, arrays_of
@@ -48,10 +48,10 @@ from streamplace.model.devices import MIN_MIPS, Devices
 from streamplace.model.problem import Problem
 from streamplace.model.units import MAX_VALUE
 
-LEAST_GAIN = 1e-9
+MIN_GAIN = 1e-9
 """Smallest gain in reward that replaces a placement."""
-FEWEST_ELSEWHERE, MOST_ELSEWHERE = 2, 5
-"""Devices of the random clusters."""
+MIN_DEVICES, MAX_DEVICES = 2, 5
+"""Numbers of devices of the random clusters."""
 UNEVEN = 0.5
 """Share of the random clusters whose devices and links differ among themselves."""
 FACTOR = 2.0
@@ -164,7 +164,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
             studies.append(_imitated(features, heads, best, weight))
         best_reward = float(self._best.rewards[row])
         if imitating:
-            # generator of its own: what is only reported must not change what is drawn later
+            # a separate generator, so that the report does not change later draws
             chosen, _ = self._sampled(features, heads, np.random.default_rng((row, epoch)))
             values = self.reward(problem, places_after(features, chosen[chosen[:, 0] >= 0], 1))
             reward = float(values.mean()) if len(values) else 0.0
@@ -174,7 +174,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
             return StudiedProblem(features, tuple(studies), 0.0, best_reward, 0)
         if home:
             i = int(np.argmax(values))
-            self._best.meet(row, _canonical(features, places[i]), values[i])
+            self._best.update(row, _canonical(features, places[i]), values[i])
             best_reward = float(self._best.rewards[row])
         reward = float(values[: len(study.chosen)].mean())
         return StudiedProblem(features, (*studies, study), reward, best_reward, len(values))
@@ -185,18 +185,15 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         """Rollouts, alternatives to their decisions, and all placements with their values."""
         chosen, record = self._sampled(features, heads, rng)
         through = chosen[:, 0] >= 0
-        record = DecisionRecord(
-            record.devices[through], record.steps[through], record.open[through]
-        )
-        chosen = chosen[through]
+        record, chosen = DecisionRecord._make(part[through] for part in record), chosen[through]
         tried = alternatives(record, chosen, self.config.forks, rng)
         greedy = np.full(tried.fixed.shape, -1, np.float32)
-        ends, _ = rollouts(features, heads, tried.fixed, greedy, new_record(0, features))
+        ends = rollouts(features, heads, tried.fixed, greedy)
         through = ends[:, 0] >= 0
         places = places_after(features, np.concatenate([chosen, ends[through]]), 1)
         values = self.reward(problem, places)
         gained = np.zeros(len(ends))
-        gained[through] = values[len(chosen) :] / max(float(values.max(initial=0)), LEAST_GAIN)
+        gained[through] = values[len(chosen) :] / max(float(values.max(initial=0)), MIN_GAIN)
         return WeighedRollouts(record, chosen, 0.0, tried.q_values(gained)), places, values
 
     def _sampled(
@@ -206,8 +203,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         fixed = np.full((self.config.samples, len(features.order)), -1, np.int32)
         uniform = rng.random(fixed.shape, dtype=np.float32)
         uniform[rng.random(fixed.shape) >= self.config.exploration] = -1
-        record = new_record(len(fixed), features)
-        chosen, _ = rollouts(features, heads, fixed, uniform, record)
+        chosen, _, record = recorded_rollouts(features, heads, fixed, uniform)
         return chosen, record
 
 
@@ -230,8 +226,9 @@ def _imitated(
     features: PilotFeatures, heads: PilotHeads, placement: Ints, weight: float
 ) -> WeighedRollouts:
     """Rollout that follows a placement."""
-    fixed, record = placement[features.order][None], new_record(1, features)
-    chosen, _ = rollouts(features, heads, fixed, np.zeros(fixed.shape, np.float32), record)
+    fixed = placement[features.order][None]
+    uniform = np.zeros(fixed.shape, np.float32)
+    chosen, _, record = recorded_rollouts(features, heads, fixed, uniform)
     return WeighedRollouts(record, chosen, weight, np.full(record.open.shape, np.nan, np.float32))
 
 
@@ -243,9 +240,9 @@ class BestPlacements(RowMemory):
         self.rewards: Floats = np.array(rewards, np.float64)
         super().__init__({"best": self.rewards})
 
-    def meet(self, row: int, placement: Ints, reward: float) -> None:
+    def update(self, row: int, placement: Ints, reward: float) -> None:
         """Remember a placement that is better than the best so far."""
-        if reward > self.rewards[row] + LEAST_GAIN:
+        if reward > self.rewards[row] + MIN_GAIN:
             self.rewards[row], self.placements[row] = reward, placement
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
@@ -264,14 +261,14 @@ class BestPlacements(RowMemory):
 
 
 def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
-    """Put the same graph on a random cluster of two to five devices; constraints are dropped.
+    """Same graph on a random cluster of two to five devices, without constraints.
 
     Every device has all tags that operators require.
     """
     usual = problem.cluster.devices
     bandwidth = problem.cluster.bandwidth_bps
     between = bandwidth[~np.eye(len(bandwidth), dtype=bool)]
-    n = int(rng.integers(FEWEST_ELSEWHERE, MOST_ELSEWHERE, endpoint=True))
+    n = int(rng.integers(MIN_DEVICES, MAX_DEVICES, endpoint=True))
     mips = np.full(n, usual.speed.mean()) * _factors(rng, 1)
     wires = np.full((n, n), between.mean() if len(between) else 1e9) * _factors(rng, 1)
     if rng.random() < UNEVEN:

@@ -24,7 +24,6 @@ from streamplace.learn.models.pilot.rollouts import (
     heads_of,
     maps_of,
     network_of,
-    new_record,
     places_after,
     rollouts,
 )
@@ -37,7 +36,7 @@ FEATURES = [
     *(f"device {name}" for name in feature_names(DeviceFeature)),
     *(f"step {name}" for name in feature_names(StepFeature)),
 ]
-"""Features of pilot; weights only fit those that they were trained on."""
+"""Features of pilot; weights only fit the features that they were trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class TrainedPilot:
 
     def _chosen(self, features: PilotFeatures, uniform: Singles) -> Ints:
         fixed, heads = np.full(uniform.shape, -1, np.int32), heads_of(self.network, features)
-        return rollouts(features, heads, fixed, uniform, new_record(0, features))[0]
+        return rollouts(features, heads, fixed, uniform)
 
 
 @loaded

@@ -20,7 +20,7 @@ import numpy as np
 from streamsim import _core
 from streamsim.arrays import WithCoreCopy
 
-from streamplace.learn.algorithms.kernels import DecisionRecord, Row, empty_record, weights_of
+from streamplace.learn.algorithms.kernels import DecisionRecord, Row, weights_of
 from streamplace.learn.model_weights import LinearMap
 from streamplace.learn.models.pilot.features import (
     N_DEVICE,
@@ -109,37 +109,30 @@ def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
     return PilotHeads(*network.core.heads(features), network)
 
 
-def new_record(rollouts: int, features: PilotFeatures) -> DecisionRecord:
-    """Empty record of so many rollouts of one sweep."""
-    shape = (rollouts, features.level.n_units, len(features.group))
-    return empty_record(shape, N_DEVICE, N_STEP)
-
-
-def rollouts(
-    features: PilotFeatures,
-    heads: PilotHeads,
-    fixed: Ints,
-    uniform: Singles,
-    record: DecisionRecord,
-) -> tuple[Ints, Floats]:
-    """Devices [S, T] of all units, once per row of ``fixed`` [S, T], and log-probabilities [S].
+def rollouts(features: PilotFeatures, heads: PilotHeads, fixed: Ints, uniform: Singles) -> Ints:
+    """Devices [S, T] of all units, once per row of ``fixed`` [S, T].
 
     T = L · U decisions are L sweeps: after the first sweep every unit in turn is removed from its
-    device and placed again, while all others stay where they are. The policy chooses where no
+    device and placed again, while all others stay. The policy chooses where no
     device is given (-1): with the number ``uniform`` [S, T] in [0, 1), or below 0 the likeliest.
-    All devices are -1 if the rules left none at some decision. Without a record, given decisions
-    are not evaluated and add no probability.
+    All devices are -1 if the rules left none at some decision.
     """
-    is_recorded, core = len(record.open) > 0, heads.network.core
-    chosen, likelihood, inputs = core.rollouts(
-        features, heads.unit, heads.content, fixed, uniform, is_recorded
+    run = heads.network.core.rollouts
+    return run(features, heads.unit, heads.content, fixed, uniform, recorded=False)[0]
+
+
+def recorded_rollouts(
+    features: PilotFeatures, heads: PilotHeads, fixed: Ints, uniform: Singles
+) -> tuple[Ints, Floats, DecisionRecord]:
+    """Devices as by `rollouts`, log-probabilities [S], and the inputs of all decisions."""
+    chosen, likelihood, inputs = heads.network.core.rollouts(
+        features, heads.unit, heads.content, fixed, uniform, recorded=True
     )
-    record.fill(inputs)
-    return chosen, likelihood
+    return chosen, likelihood, DecisionRecord(**inputs)
 
 
 def places_after(features: PilotFeatures, chosen: Ints, sweep: int) -> Ints:
-    """Devices of the operators [S, N] after so many sweeps of rollouts [S, T]."""
+    """Devices of the operators [S, N] after a number of sweeps of rollouts [S, T]."""
     u = len(features.order)
     place = np.empty((len(chosen), u), np.int32)
     place[:, features.order] = chosen[:, (sweep - 1) * u : sweep * u]

@@ -1,4 +1,4 @@
-"""What the policy knows: a problem and its previous schedule, and devices for one task.
+"""Features of the policy: of a problem and its previous schedule, and of devices for one task.
 
 The features of a device are the effect of running a task there, given the schedule so far. All
 times are shares of the span of the previous schedule. These numbers are the only inputs of the
@@ -59,7 +59,7 @@ class PilotMakespanFeatures(NamedTuple):
 
     tasks: Tasks
     after: Floats  # [N, D] least seconds from the end of a task on a device to the end of the pass
-    least: Floats  # [N] work where it is quickest
+    least: Floats  # [N] work on the quickest device
     coming: Floats  # [N] bytes that a task receives
     going: Floats  # [N] bytes that it sends
     shortest: float  # work of the shortest task
@@ -103,5 +103,5 @@ def previous_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> Previous
 
 
 def staying(before: PreviousSchedule, stays: Bools) -> Ints:
-    """Devices of the tasks that stay [S, N], step by step; -1 where they are decided anew."""
+    """Devices [S, N] of the tasks that stay, step by step; -1 for the other tasks."""
     return np.where(stays, before.place[before.order], -1).astype(np.int32)

@@ -1,8 +1,8 @@
 """Training of the policy that rebuilds schedules, from good placements; and its network in torch.
 
-A schedule is taken, sometimes rebuilt by the present policy, and all its tasks are decided again.
-The tasks before the one at hand are partly where the good placement has them and partly where the
-schedule has them, since a search meets both. The label is the device of the task at hand in the
+A first schedule is drawn, sometimes rebuilt by the present policy, and all its tasks are decided
+again. The tasks before the present one are partly on their devices in the good placement and partly
+on those in the schedule, since a search meets both. The label is the present task's device in the
 good placement,
 
     maximise  Σ log π(good device of v | features of v, the schedule, and the tasks before v)
@@ -45,8 +45,7 @@ from streamplace.learn.models.pilot_makespan.placing import (
 from streamplace.learn.models.pilot_makespan.rollouts import (
     PilotMakespanNetwork,
     maps_of,
-    new_record,
-    rollouts,
+    recorded_rollouts,
 )
 from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.learn.registry import LearningTask
@@ -55,11 +54,11 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.makespan import least_makespan
 from streamplace.scheduling.insertion import ListSchedule
 
-JUDGED = 30
-"""Samples of the validation, besides the likeliest schedules."""
+N_SAMPLES = 30
+"""Samples of a validation, besides the likeliest schedules."""
 FORESIGHT = -10.0
 """Initial weight of the feature that the foresight heuristic minimises."""
-OTHERS = 0.1
+OUT_STD = 0.1
 """Initial deviation of the last layer's weights."""
 
 
@@ -95,7 +94,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         studies = [(row, study) for row, study in pairs if study is not None]
         rewards = np.array([_reward(self._bounds[row], study.span) for row, study in studies])
         for (row, _), value in zip(studies, rewards.tolist(), strict=True):
-            self._best.meet(row, value)
+            self._best.update(row, value)
         best, reward = float(self._best.rewards[rows].sum()), float(rewards.sum())
         if not studies:
             return self.no_loss(), StepReport(len(rows), reward, best, 0.0, 0)
@@ -116,7 +115,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         def reward(problem: Problem) -> float:
             features = features_of(problem)
             first = first_schedules(features)
-            schedules = policy.schedules(features, first, span, sweeps, JUDGED, seed=0)
+            schedules = policy.schedules(features, first, span, sweeps, N_SAMPLES, seed=0)
             spans = [span(schedule) for schedule in schedules if schedule.complete]
             return _reward(least_makespan(problem), min(spans)) if spans else 0.0
 
@@ -141,9 +140,8 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         before = previous_of(features.tasks, schedule, NOISE * rng.random() * rng.random(n))
         mixed = np.where(rng.random(n) < rng.random(), target, schedule.place)
         fixed = mixed[before.order][None].astype(np.int32)
-        record = new_record(1, features)
         likeliest = np.full((1, n), -1, np.float32)
-        rollouts(features, before, policy.network, fixed, likeliest, record)
+        _, _, record = recorded_rollouts(features, before, policy.network, fixed, likeliest)
         right = target[before.order][None].astype(np.int32)
         if not record.open[0, np.arange(n), right[0]].all():  # colocated tasks were separated
             return None
@@ -176,7 +174,7 @@ class PilotMakespanModule(LinearMaps):
     def __init__(self, width: int) -> None:
         super().__init__(maps_of(width))
         with torch.no_grad():
-            self.linear("out").weight.normal_(std=OTHERS)
+            self.linear("out").weight.normal_(std=OUT_STD)
             skip = self.linear("skip").weight.zero_()
             skip[0, TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = FORESIGHT
 

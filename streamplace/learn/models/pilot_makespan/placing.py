@@ -21,7 +21,6 @@ from streamplace.learn.models.pilot_makespan.model import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.rollouts import (
     PilotMakespanNetwork,
     maps_of,
-    new_record,
     rollouts,
 )
 from streamplace.model.arrays import Bools, Floats, Singles
@@ -33,15 +32,13 @@ FEATURES = [
     *(f"device {name}" for name in feature_names(TaskDeviceFeature)),
     *(f"step {name}" for name in feature_names(TaskStepFeature)),
 ]
-"""Features of the policy; weights only fit those that they were trained on."""
-
-
+"""Features of the policy; weights only fit the features that they were trained on."""
 NOISE = 0.2
 """Largest share of the span by which the order is perturbed."""
-ACCEPTED = 0.03
+MAX_EXCESS = 0.03
 """Largest share by which the schedule that is rebuilt may be worse than the best."""
-DRAWN = 8
-"""Critical-path schedules with random ties: many tasks and devices are alike."""
+N_CRITICAL_PATHS = 8
+"""Number of critical-path schedules with random ties: many tasks and devices are alike."""
 
 
 class Chance(NamedTuple):
@@ -49,7 +46,7 @@ class Chance(NamedTuple):
 
     noise: Floats  # [N] shift of every task in the order, in multiples of `NOISE`
     uniform: Singles  # [N] numbers to draw choices with; below 0, the likeliest is taken
-    stays: Bools  # [N] tasks that stay where they are
+    stays: Bools  # [N] tasks that keep their device
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class TrainedPilotMakespan:
         with the lowest value is the best.
         """
         rng, least = np.random.default_rng(seed), np.inf
-        present: list[ListSchedule] = []  # what is rebuilt next
+        present: list[ListSchedule] = []  # schedule to rebuild next
 
         def offered(schedule: ListSchedule, worse: float = 0.0) -> ListSchedule:
             """Go on from a complete schedule that is better than the last one, or hardly worse."""
@@ -91,33 +88,33 @@ class TrainedPilotMakespan:
             return
         for _ in range(sweeps):
             yield offered(self.rebuilt(features, present[0], even(features)))
-        for schedule in islice(critical_paths(features.tasks, rng), DRAWN):
+        for schedule in islice(critical_paths(features.tasks, rng), N_CRITICAL_PATHS):
             yield offered(schedule)
         for _ in range(samples):
             schedule = self.rebuilt(features, present[0], chance(features, rng))
-            yield offered(schedule, ACCEPTED * rng.random())
+            yield offered(schedule, MAX_EXCESS * rng.random())
 
     def rebuilt(
         self, features: PilotMakespanFeatures, schedule: ListSchedule, chance: Chance
     ) -> ListSchedule:
         """Rebuild a complete schedule."""
         before = previous_of(features.tasks, schedule, NOISE * chance.noise)
-        fixed, nothing = staying(before, chance.stays)[None], new_record(0, features)
-        _, rows = rollouts(features, before, self.network, fixed, chance.uniform[None], nothing)
+        fixed, uniform = staying(before, chance.stays)[None], chance.uniform[None]
+        rows = rollouts(features, before, self.network, fixed, uniform)
         return ListSchedule(rows.place[0], rows.start[0], rows.finish[0])
 
 
 def even(features: PilotMakespanFeatures) -> Chance:
-    """All tasks are decided again, nothing at random."""
+    """Nothing random: every task is decided again."""
     n = features.tasks.n_tasks
     return Chance(np.zeros(n), np.full(n, -1, np.float32), np.zeros(n, np.bool_))
 
 
 def chance(features: PilotMakespanFeatures, rng: np.random.Generator) -> Chance:
-    """The shares that stay, are drawn and are perturbed are random themselves."""
-    n, most = features.tasks.n_tasks, rng.random(3)
-    uniform = np.where(rng.random(n) < most[0], rng.random(n), -1).astype(np.float32)
-    return Chance(most[1] * rng.random(n), uniform, rng.random(n) < most[2])
+    """Draw which tasks stay or are drawn, and their noise, in shares that are drawn as well."""
+    n, shares = features.tasks.n_tasks, rng.random(3)
+    uniform = np.where(rng.random(n) < shares[0], rng.random(n), -1).astype(np.float32)
+    return Chance(shares[1] * rng.random(n), uniform, rng.random(n) < shares[2])
 
 
 def span(schedule: ListSchedule) -> float:

@@ -1,7 +1,7 @@
 """The network of the policy, a logit for every device; and rollouts with it.
 
-With x_a the features of device a, s those of the step, the mean over the open devices, and all
-weights learned,
+With x_a the features of device a, s the features of the step, the mean over the open devices, and
+all weights learned,
 
     h_a = relu(A x_a + B s + b)
     g_a = relu(C h_a + D mean_b h_b + c)
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from streamsim import _core
 from streamsim.arrays import WithCoreCopy
 
-from streamplace.learn.algorithms.kernels import DecisionRecord, Row, empty_record
+from streamplace.learn.algorithms.kernels import DecisionRecord, Row
 from streamplace.learn.model_weights import LinearMap
 from streamplace.learn.models.pilot_makespan.features import (
     N_DEVICE,
@@ -61,27 +61,32 @@ def maps_of(width: int) -> dict[str, LinearMap]:
     }
 
 
-def new_record(rollouts: int, features: PilotMakespanFeatures) -> DecisionRecord:
-    """Empty record of so many rollouts."""
-    return empty_record((rollouts, *features.tasks.work.shape), N_DEVICE, N_STEP)
-
-
 def rollouts(
     features: PilotMakespanFeatures,
     before: PreviousSchedule,
     net: PilotMakespanNetwork,
     fixed: Ints,
     uniform: Singles,
-    record: DecisionRecord,
-) -> tuple[Ints, ListSchedule]:
-    """Schedules [S, N], one per row of ``fixed`` [S, N], and their devices [S, N] by step.
+) -> ListSchedule:
+    """Schedules [S, N], one per row of ``fixed`` [S, N].
 
     The policy chooses where no device is given (-1): with the number ``uniform`` [S, N] in [0, 1),
     or below 0 the likeliest. Devices are -1 from the step at which the rules left none.
     """
-    is_recorded = len(record.open) > 0
-    chosen, schedules, inputs = net.core.rollouts(
-        features.tasks.core, features, before, fixed, uniform, is_recorded
+    run = net.core.rollouts
+    columns = run(features.tasks.core, features, before, fixed, uniform, recorded=False)[1]
+    return ListSchedule(*columns)
+
+
+def recorded_rollouts(
+    features: PilotMakespanFeatures,
+    before: PreviousSchedule,
+    net: PilotMakespanNetwork,
+    fixed: Ints,
+    uniform: Singles,
+) -> tuple[Ints, ListSchedule, DecisionRecord]:
+    """Devices [S, N] by step, schedules as by `rollouts`, and the inputs of all decisions."""
+    chosen, columns, inputs = net.core.rollouts(
+        features.tasks.core, features, before, fixed, uniform, recorded=True
     )
-    record.fill(inputs)
-    return chosen, ListSchedule(*schedules)
+    return chosen, ListSchedule(*columns), DecisionRecord(**inputs)
