@@ -8,7 +8,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer
 from streamplace.scheduling.insertion import plain_choice
-from streamplace.scheduling.lists import tied
+from streamplace.scheduling.lists import rank_schedules
 from streamplace.scheduling.ranks import downward, upward
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
@@ -34,9 +34,9 @@ def cpop(
     tasks = tasks_of(problem)
     priority, anywhere = upward(tasks) + downward(tasks), plain_choice(tasks.n_tasks, True)
     choice = anywhere._replace(forced=_on_one_device(tasks, priority))
-    schedules = tied(tasks, priority, choice, tries, seed)
+    schedules = rank_schedules(tasks, priority, choice, tries, seed)
     if not schedules[-1].complete:  # memory or separations leave the path no room on one device
-        schedules = tied(tasks, priority, anywhere, tries, seed)
+        schedules = rank_schedules(tasks, priority, anywhere, tries, seed)
     return best_answer(problem, objective, schedules)
 
 

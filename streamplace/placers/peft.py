@@ -6,7 +6,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer
-from streamplace.scheduling.lists import tied, with_lookahead
+from streamplace.scheduling.lists import rank_schedules, with_lookahead
 from streamplace.scheduling.ranks import optimistic_costs
 from streamplace.scheduling.tasks import tasks_of
 
@@ -34,4 +34,6 @@ def peft(
     tasks = tasks_of(problem)
     table, allowed = optimistic_costs(tasks), np.isfinite(tasks.work)
     mean = np.where(allowed, table, 0.0).sum(axis=1) / allowed.sum(axis=1)
-    return best_answer(problem, objective, tied(tasks, mean, with_lookahead(table), tries, seed))
+    return best_answer(
+        problem, objective, rank_schedules(tasks, mean, with_lookahead(table), tries, seed)
+    )

@@ -188,7 +188,7 @@ class Result(Pictured):
                 *([] if bound is None else [bound]),
                 *(f"Bound beside stuck sources: {percent(share)}" for share in self.levels),
                 *self._hint(),
-                *self.judge.conditions_told(self.problem, self.placement),
+                *self.judge.condition_sentences(self.problem, self.placement),
                 *self.likely(),
                 *assumed(assumptions(self.problem)),
                 *self.spare(),

@@ -39,7 +39,7 @@ from streamplace.scheduling.insertion import (
     plain_choice,
 )
 from streamplace.scheduling.lists import placed, quick_lists, quickest_device, with_lookahead
-from streamplace.scheduling.ranks import by_rank, by_start, falling, least_after, upward
+from streamplace.scheduling.ranks import by_rank, by_start, least_after, priorities_of, upward
 from streamplace.scheduling.stages import Stage, Stages, least_by_work
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
@@ -180,7 +180,7 @@ def best_plan(anneal: _core.Annealing) -> PassPlan:
 
 def with_priorities(problem: Problem, plan: PassPlan) -> Placement:
     """Placement with the order of a plan as priorities."""
-    return problem.placement(plan.place, falling(plan.order))
+    return problem.placement(plan.place, priorities_of(plan.order))
 
 
 def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
@@ -189,7 +189,7 @@ def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
     if tasks.core_start[-1] > tasks.n_devices:
         start = _core.start_times(tasks.core, order, plan.place)
         order = order[np.argsort(start[order], kind="stable")]
-    return problem.placement(plan.place, falling(order), "order")
+    return problem.placement(plan.place, priorities_of(order), "order")
 
 
 def judge_plan(

@@ -536,7 +536,7 @@ def _whole(tasks: Tasks, stages: Stages, plans: list[PassPlan]) -> tuple[PassPla
 
     One plan runs omitted tasks just before their first successor, the other as early as possible.
     """
-    n, outside = tasks.n_tasks, ~stages.inside
+    n, outside = tasks.n_tasks, ~stages.included
     when, place = np.full(n, float(n)), np.full(n, NOWHERE, np.int32)
     home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
     count = 0
@@ -544,7 +544,7 @@ def _whole(tasks: Tasks, stages: Stages, plans: list[PassPlan]) -> tuple[PassPla
         when[stage.rows[plan.order]] = np.arange(count, count + len(plan.order))
         place[stage.rows] = plan.place
         count += len(plan.order)
-    home[tasks.unit[stages.inside]] = place[stages.inside]
+    home[tasks.unit[stages.included]] = place[stages.included]
     backwards = tasks.order[::-1]
     for v in backwards[outside[backwards]]:
         takers, unit = tasks.target[tasks.out_start[v] : tasks.out_end[v]], tasks.unit[v]
