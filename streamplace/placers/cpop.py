@@ -20,11 +20,11 @@ def cpop(
     """Critical Path on a Processor: the longest path on the device that runs it fastest.
 
     Topcuoglu, Hariri and Wu (2002). A task's priority is its downward plus its upward rank. The
-    tasks of the largest priority form the critical path, from a source to a sink; all of them go to
-    the one device that runs them in the least time (where none may run all, each group of them that
-    one may), every other ready task, highest priority first, to the device with the earliest
-    finish. The ranks contain means of the times of transfers, which the paper (eq. 4) computes from
-    the mean bandwidth instead.
+    tasks of the largest priority form the critical path, from a source to a sink. All of them go to
+    the device that runs them in the least time; if no device may run all, each goes to the device
+    that may run most of the rest. Every other ready task, highest priority first, goes to the
+    device with the earliest finish. The ranks contain means of transfer times, which the paper
+    (eq. 4) computes from the mean bandwidth instead.
 
     Parameters
     ----------

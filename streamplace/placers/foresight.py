@@ -18,7 +18,7 @@ def foresight(
 ) -> Found:
     """HEFT with look-ahead along the shortest way to the end over the actual links; our own.
 
-    What must at least come after v on device a, if no core and no link were ever busy, is
+    The least time after v on device a, if no core and no link is ever busy, is
 
         after(v, a) = max over streams (v, u) of min over devices b of
                       (c(v, u, a, b) + w(u, b) + after(u, b)).

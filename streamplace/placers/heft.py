@@ -37,10 +37,10 @@ def heft(
     Parameters
     ----------
     insertion
-        Use idle times between tasks where they are long enough; else only the time after the last.
+        Use gaps between tasks that are long enough; else only the time after the last task.
     keep
-        Keep the order in which HEFT lets devices run their tasks: as priorities of what is ready,
-        or held, whichever is better; else devices run what is ready first.
+        Keep HEFT's order of the tasks on each device, as priorities or held, whichever is better;
+        else devices run tasks in the order in which they become ready.
     tries
         Schedules made; all but the first break ties of ranks at random. The best counts.
     """

@@ -22,8 +22,8 @@ def peft(
         OCT(v, a) = max over streams (v, u) of min over devices b of
                     (OCT(u, b) + w(u, b) + c̄(v, u) where b is not a)
 
-    is what must at least come after v on a. Of the ready tasks the one with the largest mean OCT
-    comes next, onto the device with the least EFT(v, d) + OCT(v, d). c̄ is the mean of the times of
+    is the least time after v on a. The ready task with the largest mean OCT comes next, on the
+    device with the least EFT(v, d) + OCT(v, d). c̄ is the mean of the times of
     a transfer, as in HEFT here, not its time at the mean bandwidth.
 
     Parameters
