@@ -254,7 +254,7 @@ class Simulation(NamedTuple):
         title = Heading(graph.name, f": {report.title}")
         placed = Detail(operators_sheet(graph.operators, self.placement))
         queues = () if self.queues is None else self.queues.report().parts
-        told = self.judge.conditions_told(self.problem, self.placement)
+        told = self.judge.condition_sentences(self.problem, self.placement)
         return Report((title, *report.parts, *told, placed, *queues))
 
     def page(self) -> Report:

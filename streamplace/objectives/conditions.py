@@ -60,8 +60,8 @@ def _number(text: str, objective: Objective, whole: str) -> float:
 def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objective:
     """Return the objective restricted to placements that meet all conditions.
 
-    A placement that misses one is worse than any that misses none, in proportion to the shortfall,
-    so that a search is led to those that do.
+    A placement that misses a condition is worse than every placement that meets all conditions, in
+    proportion to its shortfall, which leads a search towards the conditions.
 
     Examples
     --------
@@ -112,9 +112,9 @@ def composed_objective(
     relocation: Relocation | None = None,
     problem: Problem | None = None,
 ) -> Objective:
-    """Build an objective from its name, the cost of moves if there are any, and conditions.
+    """Build an objective from its name, the cost of moves, if any, and conditions.
 
-    Their units are those for the problem, if there is one.
+    For a problem, values and limits have the units of the problem.
 
     Examples
     --------
@@ -136,8 +136,8 @@ def require_conditions(problem: Problem, objective: Objective, placement: Placem
     for condition in objective.conditions:
         if not condition.is_met(problem, placement):
             raise PlacementError(
-                f"no placement was found with {condition.text}; of the best one, "
-                f"{condition.told(problem, placement)}; ask for {condition.looser}, or give a "
+                f"no placement was found with {condition.text} (the best one: "
+                f"{condition.in_words(problem, placement)}); ask for {condition.looser}, or give a "
                 "larger budget or more devices"
             )
 
@@ -146,5 +146,5 @@ def refuse_missed(problem: Problem, objective: Objective, placement: Placement) 
     """Raise PlacementError with all conditions that a given placement misses."""
     missed = [c for c in objective.conditions if not c.is_met(problem, placement)]
     if missed:
-        words = "; and ".join(c.told(problem, placement) for c in missed)
-        raise PlacementError(f"the placement misses what is required: {words}")
+        words = "; and ".join(c.in_words(problem, placement) for c in missed)
+        raise PlacementError(f"the placement misses a required condition: {words}")

@@ -8,7 +8,7 @@ from streamplace.objectives.pass_bounds import least_of_a_pass
 from streamplace.objectives.registry import objective
 
 PASSES, HOUR = 1e6, 3600.0
-"""Passes for which money is counted, and the seconds for which a price is."""
+"""Passes to which costs in money refer, and seconds to which prices refer."""
 
 
 def _per_core_second(problem: Problem) -> Floats:

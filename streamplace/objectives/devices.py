@@ -10,10 +10,11 @@ from streamplace.objectives.registry import objective
 
 
 def least_devices(problem: Problem, share: float = 0.0) -> float:
-    """Devices that every placement needs which carries a share of the rate, by any of three counts.
+    """Lower bound of the devices of a placement that carries a share of the rate.
 
-    Units that no two of one device may share; the roomiest devices with enough memory; and the CPU
-    of the device on which each operator needs the least.
+    The largest of three numbers: of units of which no two may share a device; of the largest
+    devices whose memory is enough; and of the devices whose CPU all operators need if each runs
+    where it needs least.
     """
     rules, instance = problem.rules, problem.instance
     needed = 1

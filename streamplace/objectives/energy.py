@@ -20,7 +20,7 @@ def _refusal(problem: Problem) -> str | None:
 def _watts(problem: Problem) -> Floats:
     """Watts of a core second of each device, [D].
 
-    What other processes take makes operators slower, but is not their work.
+    CPU of other processes makes operators slower, but its energy is not counted.
     """
     instance = problem.instance
     return np.asarray(instance.free_cores / instance.cores * problem.cluster.devices.watts)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from streamsim.passes import Schedule
 
-MOST_CANDIDATES = 64
-"""Most operators, and most pairs of them, whose moves are tried for advice."""
-FEW_LISTED, FEW_NAMED = 3, 2
+MAX_CANDIDATES = 64
+"""Operators, and pairs of them, whose moves are tried for advice."""
+MAX_LISTED, MAX_NAMED = 3, 2
 """Rows of a secondary table that a terminal lists, and things that a sentence names."""
 
 
@@ -81,9 +81,9 @@ def together(problem: Problem, groups: list[tuple[int, ...]]) -> list[tuple[int,
 
 @dataclass(frozen=True)
 class AdvisingExplanation(Displayed):
-    """Base of explanations with the move that helps most, which is searched for on first access."""
+    """Base of explanations with the move that helps most."""
 
-    # Searches for the move, which takes longer than all else.
+    # The search takes longer than everything else, so it runs at the first access of ``move``.
     find_move: Callable[[], MoveAdvice | None] = field(repr=False, compare=False)
 
     @cached_property
@@ -108,7 +108,7 @@ class AdvisingExplanation(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class PlainExplanation(Displayed):
-    """Explanation by an objective without its own: the value, and the operators by device."""
+    """Explanation of any objective: the value, and the operators by device."""
 
     quantity: str  # name of the value
     value: float
@@ -143,8 +143,8 @@ class PlainExplanation(Displayed):
 
     def brief(self) -> Report:
         """Operators by device."""
-        told = getattr(self.beside, "source_lines", ())
-        return Report((*brief_and_detail(self._sheet), *told))
+        lines = getattr(self.beside, "source_lines", ())
+        return Report((*brief_and_detail(self._sheet), *lines))
 
     def report(self) -> Report:
         """Operators by device, and the value."""

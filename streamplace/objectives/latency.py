@@ -1,6 +1,6 @@
 """Latency: the time of a tuple on the longest path, without queueing.
 
-``latency(A->B)`` is that of the longest path from one operator to another.
+``latency(A->B)`` is the time on the longest path from one operator to another.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from streamsim import Instance
 
 ARROW = "->"
-MAX_NAMED = 8
+MAX_PATH_NAMES = 8
 """Operators of a path that a sentence names."""
-MAX_WAYS = 20_000_000
+MAX_CELLS = 20_000_000
 """Streams times pairs of devices, above which the bound leaves out the network."""
 
 
@@ -38,7 +38,7 @@ class Between(NamedTuple):
 
 
 def _part(problem: Problem, path: str) -> Between:
-    """Part of a problem between the ends of a path; all of it without a path."""
+    """Part of a problem between the ends of a path; the whole problem without a path."""
     if not path:
         return Between(np.arange(problem.n_operators, dtype=np.int32), problem.instance)
     return problem.cached(f"latency {path}", partial(_compiled, path=path))
@@ -99,8 +99,8 @@ def _refusal(problem: Problem, path: str) -> str | None:
     return None
 
 
-def _ways(instance: "Instance") -> tuple[Floats, Floats]:
-    """Seconds from device to device of a tuple, and of each of its bytes, [D, D]."""
+def _transfers(instance: "Instance") -> tuple[Floats, Floats]:
+    """Seconds to send a tuple from device to device, and per byte of the tuple, [D, D]."""
     fixed = instance.latency + (instance.gap + 2 * instance.overhead)
     per_byte = instance.platform.wire + 2 * instance.overhead_per_byte
     for matrix in (fixed, per_byte):
@@ -111,8 +111,8 @@ def _ways(instance: "Instance") -> tuple[Floats, Floats]:
 def bound(problem: Problem, path: str = "") -> float:
     """Latency of the longest path if the operators of each path were placed for it alone.
 
-    T(v, d), the least of v on device d, is s(v, d) + max over streams (u, v) of the least of
-    T(u, c) + way(c, d) over devices c, and all that v may run on count.
+    T(v, d), the least latency up to v on device d, is s(v, d) + max over streams (u, v) of min over
+    devices c of (T(u, c) + transfer(c, d)), with the devices on which u and v may run.
     """
     return problem.cached(f"bound of latency {path}", partial(_bound, path=path))
 
@@ -123,8 +123,8 @@ def _bound(problem: Problem, path: str) -> float:
     cost = instance.seconds[:, instance.device_type]
     if rules is not None:
         cost = np.where(rules.allowed[rules.unit[part.rows]], cost, np.inf)
-    fixed, per_byte = _ways(instance)
-    is_small = instance.n_streams * fixed.size <= MAX_WAYS
+    fixed, per_byte = _transfers(instance)
+    is_small = instance.n_streams * fixed.size <= MAX_CELLS
     arrival = np.zeros_like(cost)
     for v in instance.order.tolist():
         done = arrival[v] + cost[v]
@@ -139,10 +139,10 @@ def _bound(problem: Problem, path: str) -> float:
 
 
 def culprit(problem: Problem, placement: Placement, path: str = "") -> tuple[str, str]:
-    """Return the longest path with its seconds, and what takes most of them, in words."""
+    """Return the longest path with its seconds, and the resource that takes most, in words."""
     part = _part(problem, path)
     instance, place = part.instance, placement.index[part.rows]
-    fixed, per_byte = _ways(instance)
+    fixed, per_byte = _transfers(instance)
     cost = instance.seconds[np.arange(len(place)), instance.device_type[place]]
     arrival, stream = np.zeros(len(place)), np.full(len(place), -1)
     for v in instance.order.tolist():
@@ -154,22 +154,24 @@ def culprit(problem: Problem, placement: Placement, path: str = "") -> tuple[str
     chain = [int(np.argmax(arrival + cost))]
     while (e := stream[chain[0]]) >= 0:
         chain.insert(0, int(instance.source[e]))
-    takes, devices = dict[str, float](), placement.devices
+    taken_by, devices = dict[str, float](), placement.devices
     for v in chain:
         name = f"CPU of {devices[place[v]]}"
-        takes[name] = takes.get(name, 0.0) + cost[v]
+        taken_by[name] = taken_by.get(name, 0.0) + cost[v]
     for v, w in pairwise(chain):
         if place[v] != place[w]:
             name = f"link {devices[place[v]]}–{devices[place[w]]}"
             size = instance.payload[stream[w]]
-            way = fixed[place[v], place[w]] + size * per_byte[place[v], place[w]]
-            takes[name] = takes.get(name, 0.0) + way
-    most = max(takes, key=takes.__getitem__)
+            transfer = fixed[place[v], place[w]] + size * per_byte[place[v], place[w]]
+            taken_by[name] = taken_by.get(name, 0.0) + transfer
+    slowest = max(taken_by, key=taken_by.__getitem__)
     total = float(arrival[chain[-1]] + cost[chain[-1]])
     names = [placement.operators[part.rows[v]] for v in chain]
-    if len(names) > MAX_NAMED:
-        names = [*names[: MAX_NAMED - 2], f"{len(names) - MAX_NAMED + 1} more", names[-1]]
-    return f"{' → '.join(names)} takes {duration(total)}", f"{most} {duration(takes[most])} of it"
+    if len(names) > MAX_PATH_NAMES:
+        n_hidden = len(names) - MAX_PATH_NAMES + 1
+        names = [*names[: MAX_PATH_NAMES - 2], f"{n_hidden} more", names[-1]]
+    path_words = f"{' → '.join(names)} takes {duration(total)}"
+    return path_words, f"{slowest} {duration(taken_by[slowest])} of it"
 
 
 def _variant(options: Mapping[str, str]) -> Objective:
@@ -201,7 +203,7 @@ def latency(problem: Problem, placements: Ints, path: str = "") -> Floats:
 
     Per operator, the core seconds of one tuple; per stream between devices, its latency, the time
     of its bytes on the slowest of the link and the two network cards, and of its overhead at both
-    ends. ``path``, as in ``camera->alarm``, regards the paths from one operator to another.
+    ends. With ``path``, as in ``camera->alarm``, only paths from one operator to another count.
     """
     from streamsim.latency import latencies
 

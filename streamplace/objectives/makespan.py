@@ -32,8 +32,8 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 from streamplace.model.subtasks import operators_by_subtask
 from streamplace.objectives.explanation import (
-    FEW_LISTED,
-    MOST_CANDIDATES,
+    MAX_CANDIDATES,
+    MAX_LISTED,
     AdvisingExplanation,
     MoveAdvice,
     PassTimeline,
@@ -213,7 +213,7 @@ def critical_chain(
 def transfers_of(
     problem: Problem, placement: Placement, schedule: "Schedule"
 ) -> tuple[Transfer, ...]:
-    """Transfers between devices, in order of their begins."""
+    """Transfers between devices, in order of departure."""
     streams, place = problem.graph.streams, placement.index
     a, b = place[streams.source], place[streams.target]
     remote = np.flatnonzero(a != b)
@@ -249,11 +249,10 @@ def picture(problem: Problem, placement: Placement, options: PassOptions = USUAL
 class OnePass(AdvisingExplanation):
     """One pass under a placement, in seconds.
 
-    The schedule length ratio ``slr`` is makespan / longest path with every operator on the fastest
-    device that it may use and free transfers, and None if no operator takes any time. ``queue`` is
-    the rule by which a free core chooses, as in `streamsim.passes.Rules`: ``order`` if devices hold
-    the order of the placement, ``priority`` if its priorities apply to ready operators.
-    ``find_move`` takes up to thousands of passes.
+    ``slr`` is the schedule length ratio, see `length_ratio`. ``queue`` is the rule by which a free
+    core chooses, as in `streamsim.passes.Rules`: ``order`` if devices hold the order of the
+    placement, ``priority`` if its priorities apply to ready operators. ``find_move`` simulates up
+    to thousands of passes.
     """
 
     makespan: float
@@ -291,10 +290,9 @@ class OnePass(AdvisingExplanation):
         longest = max(self.chain, key=lambda link: link.seconds, default=None)
         if longest is None:
             return "nothing takes any time"
-        most = (
-            f"{longest.what} {longest.who} {longest.where} takes {quantity(longest.seconds, 's')}"
-        )
-        return f"of {quantity(self.makespan, 's')}: {spent}; {most}"
+        part = f"{longest.what} {longest.who} {longest.where}"
+        takes = f"{part} takes {quantity(longest.seconds, 's')}"
+        return f"of {quantity(self.makespan, 's')}: {spent}; {takes}"
 
     __repr__ = verdict_of
 
@@ -340,11 +338,11 @@ class OnePass(AdvisingExplanation):
         """Devices, the critical chain, the bound, and advice."""
         _, devices, parts, *order = self.brief().parts
         ratio = "" if self.slr is None else f"; schedule length ratio {self.slr:.3g}"
-        least = f"No placement takes less than {quantity(self.bound, 's')} (proven){ratio}"
+        bound = f"No placement takes less than {quantity(self.bound, 's')} (proven){ratio}"
         advice = self.move_words(lambda seconds: quantity(seconds, "s"))
-        chain = Brief(_chain_sheet(self.chain, FEW_LISTED)), Detail(_chain_sheet(self.chain))
+        chain = Brief(_chain_sheet(self.chain, MAX_LISTED)), Detail(_chain_sheet(self.chain))
         brief = Brief(self._device_sheet(True, lines=1))
-        sentences = (parts, *order, least, advice, *assumed(self.assumptions))
+        sentences = (parts, *order, bound, advice, *assumed(self.assumptions))
         return Report((brief, devices, *chain, *sentences), self.words)
 
     def _device_sheet(self, is_brief: bool, lines: int = 2) -> Sheet:
@@ -357,13 +355,12 @@ class OnePass(AdvisingExplanation):
         rows: list[tuple[Cell, ...]] = []
         for device, busy in sorted(self.busy.items(), key=lambda item: -item[1]):
             names = by_device[device]
-            shown = (
-                Names.of(with_counts(names, operators), lines=lines)
-                if is_brief
-                else Names.of(names)
-            )
+            if is_brief:
+                listed = Names.of(with_counts(names, operators), lines=lines)
+            else:
+                listed = Names.of(names)
             if names:
-                rows.append((device, quantity(busy, "s"), Bar(busy / span), shown))
+                rows.append((device, quantity(busy, "s"), Bar(busy / span), listed))
         sheet = with_rest(Sheet(("device", "runs", "", "operators, in order"), tuple(rows)))
         if idle := [device for device, names in by_device.items() if not names]:
             last = ("", "", "", Names.of(idle, before="idle: ", lines=1))
@@ -420,15 +417,15 @@ def best_move(
 
 
 def _candidates(problem: Problem, schedule: "Schedule") -> list[tuple[int, ...]]:
-    """Operators of the critical chain, and pairs that are joined by a stream of it."""
+    """Operators of the critical chain, and pairs of operators joined by a stream of it."""
     streams = problem.graph.streams
     lasting = np.argsort(-schedule.chain.seconds, kind="stable")
     sent: Ints = schedule.chain.stream[lasting]
     pairs = dict.fromkeys((int(streams.source[e]), int(streams.target[e])) for e in sent if e >= 0)
     ends = [v for pair in pairs for v in pair]
     singles = dict.fromkeys([*schedule.chain.operator[lasting].tolist(), *ends])
-    alone = list(singles)[:MOST_CANDIDATES]
-    return [*((v,) for v in alone), *list(pairs)[:MOST_CANDIDATES]]
+    alone = list(singles)[:MAX_CANDIDATES]
+    return [*((v,) for v in alone), *list(pairs)[:MAX_CANDIDATES]]
 
 
 def length_ratio(problem: Problem, makespan: float) -> float | None:
@@ -463,20 +460,20 @@ def _sum_of(makespan: float, parts: dict[str, float]) -> str:
     return f"Critical chain: {quantity(makespan, 's')} = {spent or 'nothing'}"
 
 
-def _chain_sheet(chain: tuple[ChainPart, ...], most: int = MOST_ROWS) -> Sheet:
+def _chain_sheet(chain: tuple[ChainPart, ...], max_rows: int = MOST_ROWS) -> Sheet:
     """Longest parts of the chain, in order of time."""
-    longest = sorted(chain, key=lambda link: -link.seconds)[:most]
-    shown = [link for link in chain if link in longest]
+    longest = sorted(chain, key=lambda link: -link.seconds)[:max_rows]
+    listed = [link for link in chain if link in longest]
     rows: list[tuple[str | Bar, ...]] = [
         (
             quantity(link.begin, "s"),
             quantity(link.seconds, "s"),
             f"{link.what} {link.who} {link.where}",
         )
-        for link in shown
+        for link in listed
     ]
-    if len(chain) > len(shown):
-        rows.append(("…", "", f"and {len(chain) - len(shown)} shorter parts"))
+    if len(chain) > len(listed):
+        rows.append(("…", "", f"and {len(chain) - len(listed)} shorter parts"))
     return Sheet(("at", "for", "critical chain"), tuple(rows))
 
 

@@ -1,4 +1,4 @@
-"""Lower bounds of what one pass uses, added up over devices and links: of cost and energy."""
+"""Lower bounds of the cost and the energy of one pass, summed over devices and links."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,16 +10,16 @@ from streamplace.model.problem import Problem
 MAX_CELLS = 20_000_000
 """Links of the forest times pairs of devices, above which the bound leaves out the network."""
 Sending = Callable[[float, float], Floats]
-"""What tuples and their bytes cost from device to device, [D, D], besides core seconds."""
+"""Cost of sending tuples and bytes from device to device, [D, D], besides core seconds."""
 
 
 def least_of_a_pass(problem: Problem, per_second: Floats, sending: Sending) -> float:
-    """Least sum of a pass whose core seconds cost so much, [D], if only a forest of streams costs.
+    """Least cost of a pass at a price per core second, [D], if only a forest of streams costs.
 
-    Colocated operators are one unit, which may run on its allowed devices. With the streams of a
-    spanning forest, of which the heaviest come first, the least sum is found exactly: m(u, d), the
-    least of a subtree with u on d, is its own cost + Σ over children of min over c of m(child, c) +
-    way(c, d). All that is left out costs nothing less than 0.
+    Colocated operators are one unit, which may run on its allowed devices. For the streams of a
+    spanning forest, the heaviest first, the least cost is exact: m(u, d), the least of a subtree
+    with u on d, is the cost of u on d + Σ over children of min over c of (m(child, c) +
+    transfer(c, d)). The other streams cost at least 0.
     """
     from streamsim.pass_costs import pass_seconds
 
@@ -32,23 +32,22 @@ def least_of_a_pass(problem: Problem, per_second: Floats, sending: Sending) -> f
     np.add.at(least, unit, busy * per_second)
     if rules is not None:
         least = np.where(rules.allowed, least, np.inf)
-    handled = per_second * instance.cores / instance.free_cores
+    handling = per_second * instance.cores / instance.free_cores
 
-    def ways(streams: Ints, child: int) -> Floats:
+    def transfers(streams: Ints, child: int) -> Floats:
         """Cost of streams by the devices of the child and of the other unit, [D, D]."""
         total = np.zeros((problem.n_devices, problem.n_devices))
         for e in streams.tolist():
             tuples, size = seconds * instance.tuples[e], seconds * instance.traffic[e]
             work = tuples * instance.overhead + size * instance.overhead_per_byte
-            way = sending(tuples, size) + work * (handled[:, None] + handled[None, :])
-            total += way if unit[instance.source[e]] == child else way.T
+            cost = sending(tuples, size) + work * (handling[:, None] + handling[None, :])
+            total += cost if unit[instance.source[e]] == child else cost.T
         np.fill_diagonal(total, 0.0)
         return total
 
     if least.size * problem.n_devices <= MAX_CELLS:
         for child, parent, streams in _leaves_first(problem):
-            way = ways(streams, child)
-            least[parent] += (least[child][:, None] + way).min(axis=0)
+            least[parent] += (least[child][:, None] + transfers(streams, child)).min(axis=0)
             least[child] = 0.0
     return float(least.min(axis=1).sum())
 
@@ -68,16 +67,16 @@ def _leaves_first(problem: Problem) -> Iterator[tuple[int, int, Ints]]:
             root[root == root[b]] = root[a]
             linked.setdefault(a, []).append((b, i))
             linked.setdefault(b, []).append((a, i))
-    seen, order = set[int](), list[tuple[int, int, int]]()
+    visited, order = set[int](), list[tuple[int, int, int]]()
     for first in linked:
-        waiting = [] if first in seen else [first]
-        seen.update(waiting)
-        while waiting:
-            parent = waiting.pop()
+        stack = [] if first in visited else [first]
+        visited.update(stack)
+        while stack:
+            parent = stack.pop()
             for child, i in linked[parent]:
-                if child not in seen:
-                    seen.add(child)
-                    waiting.append(child)
+                if child not in visited:
+                    visited.add(child)
+                    stack.append(child)
                     order.append((child, parent, i))
     for child, parent, i in reversed(order):
         yield child, parent, remote[number.ravel() == i].astype(np.int32)

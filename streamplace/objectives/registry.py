@@ -56,9 +56,9 @@ class Objective:
     unit
         Unit of a value; "" for a share of 1.
     of
-        Words that follow a value in a sentence, beginning with a space: what it is a sum of.
+        Words after a value in a sentence, such as " per pass".
     money
-        Unit of a value where devices have prices; empty if these do not matter.
+        Unit of a value if devices have prices; empty if prices do not matter.
     explain
         Function that explains the value of a placement.
     bound
@@ -74,8 +74,8 @@ class Objective:
     measures
         Further numbers by name that a comparison averages, computed from a value.
     culprit
-        Function that says what makes up the value of a placement, as a clause without its limit,
-        and the largest part of it.
+        Function that returns two clauses: the value of a placement with its cause, and the largest
+        part of it.
     variant
         Function that returns the objective with options, such as another model of the network.
     kind
@@ -218,7 +218,7 @@ class Objective:
         return self.kind == "rate" and not self.unit
 
     def explained(self, problem: Problem, placement: Placement) -> Explanation:
-        """Explain a placement, by the objective's own explanation if it has one."""
+        """Explain a placement by ``explain``, or else by its value alone."""
         if self.explain is not None:
             return self.explain(problem, placement)
         value = self.value(problem, placement)
@@ -234,10 +234,10 @@ class Objective:
             self.quantity, value, sentence, placement, beside, assumptions(problem)
         )
 
-    def conditions_told(self, problem: Problem, placement: Placement) -> tuple[str, ...]:
+    def condition_sentences(self, problem: Problem, placement: Placement) -> tuple[str, ...]:
         """Sentences on the conditions whose values have causes."""
         limits = [c for c in self.conditions if c.objective.culprit is not None]
-        return tuple(f"Condition: {c.told(problem, placement)}" for c in limits)
+        return tuple(f"Condition: {c.in_words(problem, placement)}" for c in limits)
 
     def condition_facts(self, problem: Problem, placement: Placement) -> dict[str, Any]:
         """Conditions with the values of a placement, for a document; nothing without any."""
@@ -248,7 +248,7 @@ class Objective:
         return {"conditions": facts} if facts else {}
 
     def pictured(self, problem: Problem, placement: Placement) -> Picture:
-        """Marks for a drawing; without a picture of its own, only the value."""
+        """Marks for a drawing; only the value if the objective has no picture."""
         if self.picture is not None:
             return self.picture(problem, placement)
         title = self.format(self.value(problem, placement))
@@ -275,14 +275,14 @@ class Condition:
         """Direction in which more placements meet it."""
         return "less" if self.sense == "max" else "more"
 
-    def told(self, problem: Problem, placement: Placement) -> str:
-        """What a placement reaches, what is allowed, and why it is no better, if that is known."""
-        judge, asked = self.objective, "required" if self.sense == "max" else "allowed"
-        limit = f"{judge.format(self.limit)} {asked}"
+    def in_words(self, problem: Problem, placement: Placement) -> str:
+        """Value of a placement, the limit, and the cause of the value, if it is known."""
+        judge, verb = self.objective, "required" if self.sense == "max" else "allowed"
+        limit = f"{judge.format(self.limit)} {verb}"
         if judge.culprit is None:
             return f"{judge.name} {judge.format(judge.value(problem, placement))}, {limit}"
-        taken, most = judge.culprit(problem, placement)
-        return f"{taken}, {limit}; {most}"
+        reached, largest_part = judge.culprit(problem, placement)
+        return f"{reached}, {limit}; {largest_part}"
 
     def is_met(self, problem: Problem, placement: Placement) -> bool:
         """Whether a placement meets it."""
@@ -290,8 +290,8 @@ class Condition:
 
     def shortfall(self, values: Floats) -> Floats:
         """Shortfall of values as a share of the limit (of 1 if that is 0); 0 if they meet it."""
-        lack = self.limit - values if self.sense == "max" else values - self.limit
-        share = lack / (abs(self.limit) or 1.0)
+        missing = self.limit - values if self.sense == "max" else values - self.limit
+        share = missing / (abs(self.limit) or 1.0)
         return np.where(share > ROUNDING, share, 0.0)
 
     def check(self, problem: Problem) -> None:
@@ -324,7 +324,7 @@ def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Regist
 
     ``evaluate(problem, placements)`` values a batch. With further parameters ``priorities`` and
     ``queue`` it also values the order in which devices serve operators, and by which discipline.
-    ``attributes`` are the other ones of `Objective`.
+    ``attributes`` are further attributes of `Objective`.
     """
 
     def register(evaluate: Registered) -> Registered:

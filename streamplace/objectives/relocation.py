@@ -30,7 +30,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.units import exact_digits
-from streamplace.objectives.explanation import FEW_NAMED, Explanation
+from streamplace.objectives.explanation import MAX_NAMED, Explanation
 from streamplace.objectives.registry import Condition, Objective
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
 
 def limited(relocation: Relocation) -> Condition:
     """Condition that no more operators move than the relocation allows."""
-    counted = Objective("moves", "min", "Operators that move.", relocation.counts)
-    return Condition(counted, "min", float(relocation.most_moves or 0))
+    n_moves = Objective("moves", "min", "Operators that move.", relocation.counts)
+    return Condition(n_moves, "min", float(relocation.most_moves or 0))
 
 
 def _evaluate(
@@ -127,12 +127,12 @@ class Relocated(Displayed):
     """Value of a placement, and the moves to it from the present one."""
 
     reached: Explanation  # of the placement after all moves
-    judge: Objective  # that it is a value of
+    judge: Objective  # of the values
     moves: tuple[Move, ...]
     passes: float
     before: float | None  # value of the present placement; None if the problem does not allow it
     n_operators: int
-    lost: tuple[str, ...] = ()  # operators that must move, as their device is no longer there
+    lost: tuple[str, ...] = ()  # operators that must move because their device is gone
 
     @property
     def seconds(self) -> float:
@@ -151,9 +151,9 @@ class Relocated(Displayed):
 
     @property
     def pays_off_after(self) -> float | None:
-        """Passes until the moves pay off; infinite if never, None if some operator has to move.
+        """Passes until the moves pay off; infinite if never.
 
-        None as well for a value that is not measured in seconds.
+        None if an operator has to move, or for a value that is not measured in seconds.
         """
         if self.before is None or self.judge.unit != "s":
             return None
@@ -167,26 +167,26 @@ class Relocated(Displayed):
         """Moves, their time and the passes until they pay off, in words."""
         if not self.moves:
             return "nothing moves"
-        who = some([move.operator for move in self.moves], separator=", ", most=FEW_NAMED)
+        who = some([move.operator for move in self.moves], separator=", ", most=MAX_NAMED)
         text = f"moving {who} takes {quantity(self.seconds, 's')}"
         if self.lost:
             moved = f"{len(self.moves)} of {counted(self.n_operators, 'operator')}"
-            names = some(self.lost, separator=", ", most=FEW_NAMED)
-            text += f"; {moved} move, of which {len(self.lost)} lost their device: {names}"
+            names = some(self.lost, separator=", ", most=MAX_NAMED)
+            text += f"; {moved} move, {len(self.lost)} because their device is gone: {names}"
         after = self.pays_off_after
         if self.before is not None and self.judge.unit != "s":
-            text += f"; to stay reaches {self.judge.format(self.before)}"
+            text += f"; staying reaches {self.judge.format(self.before)}"
         elif after is None and not self.lost:
             text += "; the present placement is not allowed"
         elif after is None:
             pass
         elif after == inf:
-            text += f" and never pays off: to stay takes {quantity(self.before or 0, 's')}"
+            text += f" and never pays off: staying takes {quantity(self.before or 0, 's')}"
         else:
             passes = ceil(after)
             text += f" and pays off after {passes} pass{'' if passes == 1 else 'es'}"
         if isfinite(self.passes):
-            text += f"; over {self.passes:g} passes that is {quantity(self.per_pass, 's')} per pass"
+            text += f"; over {self.passes:g} passes, {quantity(self.per_pass, 's')} per pass"
         return text
 
     @property
@@ -256,7 +256,7 @@ class Relocated(Displayed):
         sheet = Sheet(("moves", "", "state transfer", "start"), rows)
         if not rows:
             return ()
-        return brief_and_detail(lambda brief: with_rest(sheet, FEW_NAMED if brief else MOST_ROWS))
+        return brief_and_detail(lambda brief: with_rest(sheet, MAX_NAMED if brief else MOST_ROWS))
 
 
 def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tuple[Move, ...]:
@@ -272,7 +272,7 @@ def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tup
 
 
 def _lost(problem: Problem, relocation: Relocation) -> tuple[str, ...]:
-    """Operators of the present placement whose device is no longer there."""
+    """Operators of the present placement whose device is gone."""
     before, devices = relocation.before, problem.cluster.devices
     names = problem.graph.operators.name
     return tuple(name for name in names if name in before and before[name] not in devices)
@@ -281,7 +281,7 @@ def _lost(problem: Problem, relocation: Relocation) -> tuple[str, ...]:
 def _value_before(problem: Problem, objective: Objective, relocation: Relocation) -> float | None:
     """Value of the present placement; None if it is not a legal placement of the problem.
 
-    New operators are where they start and run in the least time.
+    New operators are on the device on which starting and running takes the least time.
     """
     stay = relocation.stay(problem)
     placed = [name in relocation.before for name in problem.graph.operators.name]

@@ -1,4 +1,4 @@
-"""Survives: the share of the sources' rate that is carried whichever device is lost."""
+"""Survives: the share of the sources' rate that is carried after the loss of any one device."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from streamsim._core import Survival
 
 MAX_BOUNDED: Final = 32
-"""Most unlike devices whose loss the bound regards."""
+"""Unlike devices whose loss the bound considers, the strongest first."""
 
 
 class Freedom(NamedTuple):
-    """Where units of operators may go when their device is lost: pins do not count."""
+    """Devices to which units may move when their device is lost; pins do not count."""
 
     unit: Ints  # [N]
     allowed: Bools  # [U, D]
@@ -55,7 +55,7 @@ def _compiled(problem: Problem) -> "Survival":
 
 
 def freedom_of(problem: Problem) -> Freedom:
-    """Where units may go by the rules of a problem, without a limit of slots."""
+    """Devices to which units may move by the rules of a problem, without a limit of slots."""
     free, nothing = problem.unpinned, np.zeros(0)
     unit, rules = problem.unit, free.rules
     allowed = np.ones((int(unit.max()) + 1, problem.n_devices), np.bool_)
@@ -78,16 +78,16 @@ def freedom_of(problem: Problem) -> Freedom:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a placement carries after the loss of one device.
+    """Share that a placement carries after the loss of one device.
 
     Attributes
     ----------
     relative_throughput
-        Share of the sources' rate with the operators of the device at the best places found.
+        Share of the sources' rate with the operators of the device on the best other devices found.
     exact
-        Whether no other places of them carry more.
+        Whether it is proven that no other devices for them carry more.
     moved
-        New device of every operator of the lost one; empty if there are none that carry anything.
+        New device of every operator of the lost device; empty if nothing can be carried.
     """
 
     device: str
@@ -102,14 +102,14 @@ class Loss:
 
 
 def loss_of(problem: Problem, placement: Placement, device: str) -> Loss:
-    """Move the operators of a device to the best places among the others."""
+    """Move the operators of a device to the best other devices."""
     return loss_by(_core(problem), problem, placement, device, np.inf)
 
 
 def loss_by(
     core: "Survival", problem: Problem, placement: Placement, device: str, enough: float
 ) -> Loss:
-    """Loss of a device as the core finds it, which looks no further than for a share of enough."""
+    """Loss of a device by a compiled problem; the search ends at a share of ``enough``."""
     d = problem.cluster.devices.index(device)
     share, exact, place = core.without(placement.index, d, enough)
     rows = np.flatnonzero(placement.index == d).tolist()
@@ -121,26 +121,26 @@ def loss_by(
 def after_loss(
     problem: Problem, placement: Placement, device: str, relocation: Relocation | None = None
 ) -> tuple[Problem, Placement, Relocation]:
-    """Return what is left after the loss of a device, and the way there.
+    """Return the problem without a device, the placement there, and the relocation to it.
 
-    The operators of the device are at the best places among the others, as in `loss_of`; the way
-    is from the ``relocation`` if there is one, else from the placement.
+    The operators of the device move to the best other devices, as in `loss_of`. The relocation
+    starts from the placement unless one is given.
     """
     rest = problem.without(device)
     moved = loss_of(problem, placement, device).moved
     if device in placement.values() and not moved:
         raise PlacementError(
-            f"without {quoted(device)}, no other places of its operators carry anything while all "
-            f"others stay; place all of them again: streamplace place --without {device}"
+            f"without {quoted(device)}, nothing is carried if only its operators move; "
+            f"place all operators again: streamplace place --without {device}"
         )
-    left = Placement.of(
+    remaining = Placement.of(
         placement.operators,
         rest.cluster.devices.name,
         {**placement, **moved},
         placement.priorities(),
         placement.queue,
     )
-    return rest, left, Relocation(placement) if relocation is None else relocation
+    return rest, remaining, Relocation(placement) if relocation is None else relocation
 
 
 def bound(problem: Problem) -> float:
@@ -167,14 +167,14 @@ def _bound(problem: Problem) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Survived(Displayed):
-    """What a placement carries before and after the loss of any one device.
+    """Share that a placement carries before and after the loss of any one device.
 
     Attributes
     ----------
     value
         The least share of the sources' rate.
     exact
-        Whether it is exactly that, or at least.
+        Whether the value is exact, or a lower bound.
     losses
         The loss of each device in use, the one that costs most first.
     beside
@@ -188,7 +188,7 @@ class Survived(Displayed):
 
     @property
     def words(self) -> str:
-        """Share in words, and what is carried before any loss."""
+        """Share in words, and the throughput before any loss."""
         return f"{self._least} survives the loss of any device; {self.beside.words}"
 
     @property
@@ -197,10 +197,12 @@ class Survived(Displayed):
 
     @property
     def verdict(self) -> str:
-        """Verdict in one sentence: what survives, and whose loss costs most."""
+        """Verdict in one sentence: the share, and the device whose loss costs most."""
         worst, survives = self.losses[0], f"{self._least} of the sources' rate"
         if not worst.moved:
-            return f"nothing survives the loss of {worst.device}: no other places carry anything"
+            return (
+                f"nothing survives the loss of {worst.device}: no other devices carry its operators"
+            )
         if worst.relative_throughput >= self.beside.value * (1 - ROUNDING):
             return f"{survives} before and after the loss of any device"
         costs = f"{worst.device} is the one whose loss costs most"
@@ -230,11 +232,11 @@ class Survived(Displayed):
         return data_frame({name: [getattr(loss, name) for loss in self.losses] for name in columns})
 
     def brief(self) -> Report:
-        """Devices and their operators, and what is carried after the loss of each."""
+        """Shares after the loss of each device, and the devices with their operators."""
         return Report((*brief_and_detail(self._sheet), *self.beside.brief().parts))
 
     def report(self) -> Report:
-        """What is carried after the loss of each device, and the throughput before."""
+        """Shares after the loss of each device, and the throughput before."""
         report = self.beside.report()
         verdict = f"{self.verdict[0].upper()}{self.verdict[1:]}"
         return Report((*brief_and_detail(self._sheet), verdict, *report.parts), self.words)
@@ -244,7 +246,7 @@ class Survived(Displayed):
 
 
 def loss_sheet(losses: Iterable[Loss], *, is_brief: bool) -> Sheet:
-    """Lost devices with what is then carried, and where their operators go."""
+    """Lost devices with the share carried then, and the new devices of their operators."""
     rows = [
         (
             loss.device,
@@ -258,7 +260,7 @@ def loss_sheet(losses: Iterable[Loss], *, is_brief: bool) -> Sheet:
 
 
 def explain(problem: Problem, placement: Placement) -> Survived:
-    """Explain what a placement carries after the loss of each device in use."""
+    """Explain the share that a placement carries after the loss of each device in use."""
     beside = OBJECTIVES[DEFAULT].explained(problem, placement)
     losses = [loss_of(problem, placement, device) for device in placement.pes()]
     losses.sort(key=lambda loss: loss.relative_throughput)
@@ -271,11 +273,13 @@ def explain(problem: Problem, placement: Placement) -> Survived:
 
 def picture(problem: Problem, placement: Placement) -> Picture:
     """Mark the operators of the device whose loss costs most."""
-    told = explain(problem, placement)
-    worst = told.losses[0].device
+    explained = explain(problem, placement)
+    worst = explained.losses[0].device
     operators = placement.index == problem.cluster.devices.index(worst)
     streams = np.zeros(problem.graph.n_streams, np.bool_)
-    return Picture(f"survives {percent(told.value)}", f"worst loss: {worst}", operators, streams)
+    return Picture(
+        f"survives {percent(explained.value)}", f"worst loss: {worst}", operators, streams
+    )
 
 
 @objective(
@@ -293,8 +297,8 @@ def picture(problem: Problem, placement: Placement) -> Picture:
 def survives(problem: Problem, placements: Ints) -> Floats:
     """Least share of the sources' rate that is carried before and after any one device is lost.
 
-    The operators of a lost device go to the best places among the other devices, where pins to the
-    lost device do not count. All others stay. It is at least the value where there are too many
-    places to try them all, as the explanation says.
+    The operators of a lost device go to the best other devices; pins to the lost device do not
+    count. All other operators stay. If they have too many places to try them all, the value is a
+    lower bound, and the explanation says so.
     """
     return _core(problem).shares(np.atleast_2d(np.asarray(placements, np.int32)))

@@ -26,22 +26,22 @@ from streamplace.placers.exact.throughput import PROOF, settled
 from streamplace.placers.incumbent import SearchInterrupt, continued
 from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
-from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer, what_is_left
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer, remaining_budget
 from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
 
-QUICKLY_DECIDED, PILOT_EVALUATIONS = 2000, 6
+MAX_PILOT_OPERATORS, PILOT_EVALUATIONS = 2000, 6
 """Most operators for which the learned policy runs first, and its evaluations."""
-PROVABLE = 200
+MAX_PROVABLE = 200
 """Most operators for which a proof may succeed within seconds."""
-EASILY_PROVABLE = 40
+MAX_EASILY_PROVABLE = 40
 """Most operators for which it usually does, so that it gets most of the budget."""
 SEARCH_FIRST, SEARCH_MOSTLY = 0.3, 0.7
 SCHEDULES = ("foresight", "cpop", "duplex", "sufferage", "etf")
 """Schedulers for the makespan; only the first runs on large graphs."""
-REBUILT = 1000
+MAX_REBUILT = 1000
 """Most schedules to rebuild if evaluations are limited; beyond these, search is more efficient."""
-TIE_WORK, TIE_ROUNDS = 3_000_000, 100
+MAX_TIE_WORK, MAX_TIE_ROUNDS = 3_000_000, 100
 """Limits of tie-breaking, which takes some milliseconds: operators and streams examined; rounds."""
 OVERLOAD = 2.0**20
 """Multiple of the rate at which no placement keeps up, so that throughput gives the peak load; a
@@ -72,7 +72,7 @@ def _work(team: "Team") -> None:
     """
     problem, objective, budget = team.problem, team.objective, team.budget
     has_proof = objective.usual_kind in ("rate", "pass")
-    # Moves that take no time of the objective are counted: that search proves what few reach.
+    # Under a limit of moves, the search itself proves what few moves reach.
     has_proof |= objective.relocation is not None and objective.plain.unit != "s"
     if not has_proof and is_enumerable(problem, objective, budget):
         team.ask(BEST_OF_ALL, team.part(HALF))
@@ -83,7 +83,7 @@ def _work(team: "Team") -> None:
         _shortest(team)
         return
     quick, n = objective.quick, problem.n_operators
-    if quick and budget.evaluations is not None and n <= QUICKLY_DECIDED:
+    if quick and budget.evaluations is not None and n <= MAX_PILOT_OPERATORS:
         team.ask("pilot", team.part(1.0, PILOT_EVALUATIONS), refine="none", samples=0)
     for member in CHEAP:
         if member.cheap(problem, budget) and (quick or not team.late):
@@ -91,9 +91,9 @@ def _work(team: "Team") -> None:
             timed = budget.seconds is not None and member.ends_with_clock(problem)
             part = team.part(share, calls) if timed or not quick else team.untimed(calls)
             team.ask(member.name, part)
-    provable = quick and n <= PROVABLE
+    provable = quick and n <= MAX_PROVABLE
     if quick or not team.late:
-        share = SEARCH_FIRST if n <= EASILY_PROVABLE else SEARCH_MOSTLY
+        share = SEARCH_FIRST if n <= MAX_EASILY_PROVABLE else SEARCH_MOSTLY
         rest = SEARCH_MOSTLY if objective.ties else 1.0
         team.ask("anneal", team.part(share if provable else rest), start=team.placements)
     if provable and not team.late:
@@ -109,13 +109,13 @@ def _shortest(team: "Team") -> None:
     every step skip large graphs.
     """
     problem, evaluations = team.problem, team.budget.evaluations
-    small = problem.n_operators <= QUICKLY_DECIDED
+    small = problem.n_operators <= MAX_PILOT_OPERATORS
     for member in SCHEDULES if small else SCHEDULES[:1]:
         team.ask(member, team.part(1.0, 1))
     if evaluations is not None and small:
-        most = min(REBUILT, evaluations * 4 // 5)
+        most = min(MAX_REBUILT, evaluations * 4 // 5)
         team.ask("pilot", team.part(1.0, most), refine="none", samples=most)
-    provable = problem.n_operators <= PROVABLE or _has_stages(problem)
+    provable = problem.n_operators <= MAX_PROVABLE or _has_stages(problem)
     provable &= PLACERS["exact"].judges(team.objective)
     member = "exact" if provable else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)
@@ -158,7 +158,7 @@ class Team:
     def ask(self, chosen: str | Placer, budget: Budget | None, **options: Any) -> None:
         """Run a placer, unless its budget is None or the best result is proven.
 
-        Of an interrupted search, the best answer is kept.
+        The best answer of an interrupted search is kept.
         """
         if budget is None or self._proven():
             return
@@ -170,7 +170,7 @@ class Team:
             result = member.attempt(*case, seed=self._seed, budget=budget)
         except SearchInterrupt as stop:
             seconds = now() - self._start - began
-            self._take(member.believed(*case, self._seed, seconds, stop.best), began)
+            self._take(member.result_of(*case, self._seed, seconds, stop.best), began)
             raise
         except StreamplaceError as error:
             self._error = error
@@ -190,7 +190,7 @@ class Team:
         seconds, granted = self._meter.seconds, self._given(share, evaluations)
         if granted == 0:
             return None
-        return what_is_left(None if seconds is None else seconds * share, granted)
+        return remaining_budget(None if seconds is None else seconds * share, granted)
 
     def untimed(self, evaluations: int) -> Budget | None:
         """Budget of ``evaluations`` without a time limit; None if too few remain."""
@@ -200,7 +200,9 @@ class Team:
     def answer(self) -> Found:
         """Return the best placement, with the best bound and the trace."""
         if self._best is None:
-            raise self._error or StreamplaceError("no placer could answer within the budget")
+            raise self._error or StreamplaceError(
+                "no placer found a placement within the budget; give a larger budget"
+            )
         placement = self._best.placement if self._settled is None else self._settled
         if self.objective.usual_kind == "rate" and not self._levels:
             began = now() - self._start
@@ -216,7 +218,7 @@ class Team:
         return Found(placement, self._bound, trace, least_load=load, steps=steps, levels=levels)
 
     def _best_of_equals(self, placement: Placement) -> Placement:
-        """Look for a placement of no less value that is better by what decides ties."""
+        """Look for a placement of no less value that is better by the objective of ties."""
         from streamplace.placers.anneal.generic import climb
 
         part, objective = self.part(1.0), self.objective
@@ -266,7 +268,9 @@ def with_least_peak(problem: Problem, placement: Placement, meter: Meter) -> Pla
     """
     unit = problem.unit
     moves = (int(unit.max()) + 1) * problem.n_devices
-    rounds = min(TIE_ROUNDS, TIE_WORK // (moves * (problem.n_operators + problem.graph.n_streams)))
+    rounds = min(
+        MAX_TIE_ROUNDS, MAX_TIE_WORK // (moves * (problem.n_operators + problem.graph.n_streams))
+    )
     if not rounds or meter.seconds == 0:
         return placement
     # Windows emit in proportion, unlike at a higher rate.

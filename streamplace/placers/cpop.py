@@ -8,7 +8,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer
 from streamplace.scheduling.insertion import plain_choice
-from streamplace.scheduling.lists import tied
+from streamplace.scheduling.lists import rank_schedules
 from streamplace.scheduling.ranks import downward, upward
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
@@ -20,11 +20,11 @@ def cpop(
     """Critical Path on a Processor: the longest path on the device that runs it fastest.
 
     Topcuoglu, Hariri and Wu (2002). A task's priority is its downward plus its upward rank. The
-    tasks of the largest priority form the critical path, from a source to a sink; all of them go to
-    the one device that runs them in the least time (where none may run all, each group of them that
-    one may), every other ready task, highest priority first, to the device with the earliest
-    finish. The ranks contain means of the times of transfers, which the paper (eq. 4) computes from
-    the mean bandwidth instead.
+    tasks of the largest priority form the critical path, from a source to a sink. All of them go to
+    the device that runs them in the least time; if no device may run all, each goes to the device
+    that may run most of the rest. Every other ready task, highest priority first, goes to the
+    device with the earliest finish. The ranks contain means of transfer times, which the paper
+    (eq. 4) computes from the mean bandwidth instead.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def cpop(
     tasks = tasks_of(problem)
     priority, anywhere = upward(tasks) + downward(tasks), plain_choice(tasks.n_tasks, True)
     choice = anywhere._replace(forced=_on_one_device(tasks, priority))
-    schedules = tied(tasks, priority, choice, tries, seed)
+    schedules = rank_schedules(tasks, priority, choice, tries, seed)
     if not schedules[-1].complete:  # memory or separations leave the path no room on one device
-        schedules = tied(tasks, priority, anywhere, tries, seed)
+        schedules = rank_schedules(tasks, priority, anywhere, tries, seed)
     return best_answer(problem, objective, schedules)
 
 

@@ -19,11 +19,11 @@ WHOLE = 1e9
 def enumerative(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Doppler's EnumerativeOptimizer: place each meta-operation so that the least is sent.
 
-    Yao et al. (2025), Algorithm 4. What stands before the slash in an operator's name is the
-    meta-operation that it was sharded from; an operator without a slash is alone. In topological
-    order, first the shards of a meta-operation and then what reduces them (its operators that
-    others of it feed) are dealt to the devices, no device having two while another has none, so
-    that fetching their inputs takes the least time in sum. The paper tries all permutations; an
+    Yao et al. (2025), Algorithm 4. The part of an operator's name before the last slash names its
+    meta-operation; an operator without a slash is one of its own. In topological order, first the
+    shards of a meta-operation and then its reductions (operators that its other operators feed) are
+    assigned to the devices, no device having two while another has none, such that the sum of the
+    times to fetch their inputs is least. The paper tries all permutations; an
     assignment algorithm finds the same least cost.
     """
     tasks = tasks_of(problem)
@@ -45,8 +45,8 @@ def _groups(problem: Problem) -> Iterator[Ints]:
     reduces[target[within]] = True
     order = problem.graph.order
     for kind in dict.fromkeys(kinds[order].tolist()):
-        mine = order[kinds[order] == kind]
-        for group in (mine[~reduces[mine]], mine[reduces[mine]]):
+        members = order[kinds[order] == kind]
+        for group in (members[~reduces[members]], members[reduces[members]]):
             if len(group):
                 yield group
 

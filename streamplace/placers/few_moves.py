@@ -1,8 +1,8 @@
 """Few moves: the best value that each number of moves from the present placement reaches.
 
-Placements with few moves are all tried, which proves that no other with so many is better. Beyond
-these, the best of one number are extended by further moves, and moves of the best placement found
-by a search without a present one are undone, those first that are needed least.
+All placements with few moves are tried, which proves the best of them. For more moves, the best
+placements with one number of moves are extended by further moves, and a search that ignores the
+present placement finds a placement whose moves are undone, the least useful first.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from streamplace.model.problem import Problem, one_moved
 from streamplace.model.relocation import GONE
 from streamplace.objectives.conditions import BEYOND, subject_to
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import handing_on
+from streamplace.placers.incumbent import interruptible
 from streamplace.placers.meter import Meter
 from streamplace.placers.partition_graph import matched
 from streamplace.placers.registry import PLACERS, Budget, Found
@@ -24,20 +24,20 @@ from streamplace.placers.result import MoveStep, proven
 
 TRY, SEARCH = 0.5, 0.3
 """Share of the budget for trying all, and of the rest for a search without a present placement."""
-MOST_TRIED = 1_000_000
-"""Placements to try at most, so that a proof takes seconds."""
+MAX_TRIED = 1_000_000
+"""Placements that are tried, so that a proof takes seconds."""
 BATCH = 2048
 BEAM = 24
 """Placements of each number of moves that are extended by further ones."""
 
 
 def few_moves(problem: Problem, objective: Objective, seed: int, budget: Budget) -> Found:
-    """Best placement within the moves that are allowed, and what other numbers of moves reach.
+    """Best placement within the allowed moves, and the values of other numbers of moves.
 
     With other conditions and no limit of moves, it has the fewest moves that meet them.
     """
     search = _FewMoves(problem, objective, Meter(budget, BATCH))
-    with handing_on(search.answer):
+    with interruptible(search.answer):
         search.try_all()
         search.refine(seed)
     return search.answer()
@@ -57,11 +57,11 @@ class _FewMoves:
         self._home = self._stay[self._first]
         rows = relocation.rows(problem)
         named = [name in relocation.before for name in problem.graph.operators.name]
-        self._rows = np.where(named, rows, self._stay)  # new operators count if they leave that
+        self._rows = np.where(named, rows, self._stay)  # new operators count if moved
         self._forced = int((self._rows == GONE).sum())
         self._best: dict[int, tuple[float, Ints]] = {}
         self._beam: dict[int, list[tuple[float, Ints]]] = {}
-        self._tried = -1  # most units of which all placements with other devices were tried
+        self._tried = -1  # all placements with up to so many units on other devices were tried
         self._bound: float | None = objective.bound(problem)
 
     def try_all(self) -> None:
@@ -71,7 +71,7 @@ class _FewMoves:
         for n in range(units + 1):
             spent += comb(units, n) * (devices - 1) ** n
             evaluations = self._meter.evaluations
-            if spent > MOST_TRIED or (evaluations is not None and n and spent > evaluations * TRY):
+            if spent > MAX_TRIED or (evaluations is not None and n and spent > evaluations * TRY):
                 return
             for places in self._placements(n):
                 is_late = n and (self._meter.seconds or 0.0) < seconds * (1 - TRY)
@@ -179,7 +179,7 @@ class _FewMoves:
         return matched(shared)[place]
 
     def _undo(self, place: Ints) -> None:
-        """Move units back one by one, each time the one that is missed least."""
+        """Move units back one by one, each time the unit whose return costs least."""
         at = place[self._first]
         self._judged(at[None])
         while len(away := np.flatnonzero(at != self._home)) and not self._meter.over:

@@ -7,7 +7,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer
 from streamplace.scheduling.insertion import plain_choice
-from streamplace.scheduling.lists import tied, with_lookahead
+from streamplace.scheduling.lists import rank_schedules, with_lookahead
 from streamplace.scheduling.ranks import least_after, upward
 from streamplace.scheduling.tasks import tasks_of
 
@@ -18,7 +18,7 @@ def foresight(
 ) -> Found:
     """HEFT with look-ahead along the shortest way to the end over the actual links; our own.
 
-    What must at least come after v on device a, if no core and no link were ever busy, is
+    The least time after v on device a, if no core and no link is ever busy, is
 
         after(v, a) = max over streams (v, u) of min over devices b of
                       (c(v, u, a, b) + w(u, b) + after(u, b)).
@@ -36,5 +36,5 @@ def foresight(
     tasks = tasks_of(problem)
     after, rank = least_after(tasks), upward(tasks)
     choices = (with_lookahead(after), with_lookahead(after / 2), plain_choice(tasks.n_tasks, True))
-    schedules = (tied(tasks, rank, choice, tries, seed) for choice in choices)
+    schedules = (rank_schedules(tasks, rank, choice, tries, seed) for choice in choices)
     return best_answer(problem, objective, chain.from_iterable(schedules))

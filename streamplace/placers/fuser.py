@@ -23,7 +23,7 @@ from streamplace.placers.oracle import with_best_k
 from streamplace.placers.partition_graph import Neighbours
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 
-MOST_PASSES = 8
+MAX_PASSES = 8
 
 
 @placer("fuser")
@@ -45,7 +45,7 @@ def fuser(
     streams = np.ones(problem.graph.n_streams, np.int64)
     graph = partition_graph.neighbours(problem, unit, len(size), streams)
     pes = Pes(_runs(_depth_first(problem), unit, size, parts), size, parts, graph)
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         if not _improve(pes):
             break
     part = np.array(pes.of_unit, np.int32)[unit]

@@ -5,7 +5,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer, without_order
 from streamplace.scheduling.insertion import ListSchedule, by_upward_rank, plain_choice
-from streamplace.scheduling.lists import tied
+from streamplace.scheduling.lists import rank_schedules
 from streamplace.scheduling.ranks import upward
 from streamplace.scheduling.tasks import tasks_of
 
@@ -37,10 +37,10 @@ def heft(
     Parameters
     ----------
     insertion
-        Use idle times between tasks where they are long enough; else only the time after the last.
+        Use gaps between tasks that are long enough; else only the time after the last task.
     keep
-        Keep the order in which HEFT lets devices run their tasks: as priorities of what is ready,
-        or held, whichever is better; else devices run what is ready first.
+        Keep HEFT's order of the tasks on each device, as priorities or held, whichever is better;
+        else devices run tasks in the order in which they become ready.
     tries
         Schedules made; all but the first break ties of ranks at random. The best counts.
     """
@@ -50,7 +50,7 @@ def heft(
         schedules = (by_upward_rank(tasks, insertion),)
     else:
         choice = plain_choice(tasks.n_tasks, insertion)
-        schedules = tied(tasks, upward(tasks), choice, tries, seed)
+        schedules = rank_schedules(tasks, upward(tasks), choice, tries, seed)
     if keep:
         return best_answer(problem, objective, schedules)
     eager = [without_order(problem, schedule) for schedule in schedules]

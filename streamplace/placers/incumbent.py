@@ -1,6 +1,6 @@
 """Incumbent: the best solution of a search so far; each change is recorded by its meter.
 
-A search that Ctrl-C interrupts hands its best answer on in the interrupt (`handing_on`). Another
+A search that Ctrl-C interrupts hands its best answer on in the interrupt (`interruptible`). Another
 search may continue from an answer with the remaining budget (`refined`).
 """
 
@@ -14,7 +14,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget, Found, what_is_left
+from streamplace.placers.registry import PLACERS, Budget, Found, remaining_budget
 from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now
 
@@ -28,9 +28,9 @@ NONE = "none"
 class Incumbent(Generic[S]):
     """The best solution so far: a placement, or a search's own representation of one.
 
-    ``better`` says whether a value replaces another; the first solution is always kept, before
-    which ``solution`` and ``value`` are unset. ``reported`` maps a value of the search to one of
-    the objective, if these differ.
+    ``better`` says whether a value replaces another. The first solution is always kept; until then
+    ``solution`` and ``value`` are unset. ``reported`` maps a value of the search to one of the
+    objective, if these differ.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SearchInterrupt(KeyboardInterrupt):
 
 
 @contextmanager
-def handing_on(best: Callable[[], Found | None]) -> Iterator[None]:
+def interruptible(best: Callable[[], Found | None]) -> Iterator[None]:
     """Let Ctrl-C in this block raise a `SearchInterrupt` with the best answer so far, if any."""
     try:
         yield
@@ -115,8 +115,8 @@ def refined(
 ) -> Found:
     """Continue from a first answer by another placer, unless none is named or no budget remains.
 
-    The first answer was begun at ``began`` and took so many evaluations. With a quick objective,
-    time never runs out. ``others`` makes further placements to start from.
+    The search for the first answer began at ``began`` and took ``evaluations``. With a quick
+    objective, time never runs out. ``others`` makes further placements to start from.
     """
     late = budget.seconds is not None and budget.seconds <= now() - began and not objective.quick
     used_up = budget.evaluations is not None and budget.evaluations <= evaluations
@@ -124,7 +124,7 @@ def refined(
         return answer
     search = PLACERS[refine].with_options(start=(answer.placement, *others()))
     seconds = now() - began
-    remaining = what_is_left(
+    remaining = remaining_budget(
         None if budget.seconds is None else budget.seconds - seconds,
         None if budget.evaluations is None else budget.evaluations - evaluations,
     )

@@ -44,7 +44,7 @@ def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]
         Parameters
         ----------
         weights
-            File of trained weights; those that come with streamplace where empty.
+            File of trained weights; by default the weights that come with streamplace.
         samples
             Placements drawn from the policy besides the greedy one, within the budget's
             evaluations.
@@ -89,7 +89,7 @@ def placer_that_improves(model: LearnedModel, read: Callable[[Path], Improver]) 
         Parameters
         ----------
         weights
-            File of trained weights; those that come with streamplace where empty.
+            File of trained weights; by default the weights that come with streamplace.
         start
             Placer whose answer the first episode begins with, such as ``heft``, within half of the
             budget; by default a random placement.

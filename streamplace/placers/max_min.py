@@ -10,8 +10,8 @@ from streamplace.placers.scheduled import best_by_batches
 def max_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Max–min: the task with the latest earliest completion time is next.
 
-    Ibarra and Kim (1977, algorithm E), for task graphs as Blythe et al. (2005) have it. As min-min,
-    but of a batch the next is argmax over v of min over d of CT(v, d), so that long tasks are not
+    Ibarra and Kim (1977, algorithm E), for task graphs as in Blythe et al. (2005). As min-min, but
+    the next task of a batch is argmax over v of min over d of CT(v, d), so that long tasks are not
     left to the end, where nothing could run beside them.
     """
     return best_by_batches(problem, objective, "max-min")

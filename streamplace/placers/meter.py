@@ -1,7 +1,7 @@
 """Meter: the remaining budget of a search, and the trace of its improvements.
 
-A limit of evaluations is always exact. Searches of the core look at the clock themselves, within
-what `Meter.remaining` allows; others may name a minimum of evaluations that it does not end.
+A limit of evaluations is always exact. Searches of the core read the clock themselves and end by
+`Meter.remaining`; other searches may name a minimum of evaluations that the clock does not end.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from streamplace.placers import stopwatch
-from streamplace.placers.registry import Budget, what_is_left
+from streamplace.placers.registry import Budget, remaining_budget
 from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now
 
@@ -82,7 +82,7 @@ class Meter:
             evaluations = int(evaluations * share)
             if evaluations < 1:
                 return None
-        return what_is_left(None if seconds is None else seconds * share, evaluations)
+        return remaining_budget(None if seconds is None else seconds * share, evaluations)
 
     def some(self, share: float) -> Budget:
         """Share of the remaining budget, with at least one evaluation."""
@@ -90,7 +90,7 @@ class Meter:
 
     def up_to(self, evaluations: int) -> Budget:
         """Remaining budget with at most ``evaluations``, and at least one."""
-        return what_is_left(self.seconds, max(1, self.at_most(evaluations)))
+        return remaining_budget(self.seconds, max(1, self.at_most(evaluations)))
 
     def spend(self, evaluations: int) -> None:
         """Count evaluations."""
@@ -101,9 +101,9 @@ class Meter:
         self._note(now() - self._start, value, self.spent)
 
     def follow(self, notes: Iterable[tuple[float, float, int]]) -> None:
-        """Record seconds, best value and evaluations of a search of the core that has just ended.
+        """Record the improvements of a search of the core that has just ended.
 
-        Its evaluations are counted; both are since its beginning.
+        Their seconds and evaluations count from its beginning; its evaluations are spent.
         """
         steps = list(notes)
         if steps:

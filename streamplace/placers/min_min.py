@@ -10,12 +10,12 @@ from streamplace.placers.scheduled import best_by_batches
 def min_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Min–min: the task that can be completed earliest is next.
 
-    Ibarra and Kim (1977, algorithm D), for task graphs as Blythe et al. (2005) have it: the tasks
-    that wait for nothing more are a batch. Of these the next is
+    Ibarra and Kim (1977, algorithm D), for task graphs as in Blythe et al. (2005): the ready tasks
+    form a batch. Its next task is
 
         argmin over v of min over d of CT(v, d),  CT(v, d) = w(v, d) + max(free(d), ready(v, d)),
 
-    on the device where it is done first, until all of the batch are mapped; then comes the batch of
-    those that waited for them. Of equals the task of the highest upward rank comes first.
+    on the device where it finishes first. When the batch is mapped, the tasks that have become
+    ready form the next batch. Ties go to the highest upward rank.
     """
     return best_by_batches(problem, objective, "min-min")

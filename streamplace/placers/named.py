@@ -11,8 +11,8 @@ from streamplace.model.paths import wrong
 from streamplace.model.units import seconds
 from streamplace.placers.registry import PLACERS, READABLE, Budget, Placer
 
-MOST = 1_000_000
-"""Largest whole number of an option: arrays of so many rows still fit in memory."""
+MAX_INTEGER = 1_000_000
+"""Largest magnitude of a whole number as an option: arrays of so many rows still fit in memory."""
 
 
 def named_placer(text: str) -> Placer:
@@ -135,7 +135,7 @@ def with_weights(placer: Placer, weights: Path) -> Placer:
 
 
 def _budget(budget: Budget | None, option: str, text: str) -> Budget:
-    """Add one limit to the budget of a placer's own."""
+    """Add a limit to the placer's own budget."""
     budget = budget or Budget(None)
     if option == "budget":
         return replace(budget, seconds=seconds(text))
@@ -160,8 +160,9 @@ def _converted(placer: Placer, option: str, text: str) -> Any:
         value = parse(text)
     except (ValueError, KeyError):
         raise SettingError(f"option {option} is {quoted(text)}; it must be {wanted}") from None
-    if kind is int and abs(value) > MOST:
-        raise SettingError(f"option {option} is {quoted(text)}; it must be at most {MOST}")
+    if kind is int and abs(value) > MAX_INTEGER:
+        limits = f"between -{MAX_INTEGER} and {MAX_INTEGER}"
+        raise SettingError(f"option {option} is {quoted(text)}; it must be {limits}")
     return value
 
 

@@ -8,7 +8,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import Budget, Found, Placer, what_is_left
+from streamplace.placers.registry import Budget, Found, Placer, remaining_budget
 
 
 def with_best_k(
@@ -27,7 +27,7 @@ def with_best_k(
         if meter.late and not best.empty:
             break
         seconds = meter.seconds
-        part = what_is_left(None if seconds is None else seconds / k, share)
+        part = remaining_budget(None if seconds is None else seconds / k, share)
         result = base.with_options(k=k).attempt(problem, objective, seed=seed, budget=part)
         meter.spend(1)
         best.offer(result.placement, result.value)

@@ -12,19 +12,19 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import Budget, what_is_left
+from streamplace.placers.registry import Budget, remaining_budget
 
-LARGEST_TOTAL = 1e9
+MAX_TOTAL = 1e9
 """Approximate sum of scaled weights; it fits 32 bits, so sums inside a partitioner do, too."""
-LEAST_TOTAL = 1e-290
+MIN_TOTAL = 1e-290
 """Smaller sums of weights count as 0, since their inverses would be infinite."""
 ROWS, TIMED_ROWS = 1_000_000, 200_000
 """Operators in placements that are evaluated at once, and before the clock is read again."""
-MOST_EXCHANGED = 256
+MAX_EXCHANGED = 256
 """Most parts that exchange devices; with more, that would take longer than the cut."""
-MOST_MAPPINGS = 5040
+MAX_MAPPINGS = 5040
 """Most assignments of parts to devices that are evaluated: all of seven unlike devices."""
-MOST_MAPPED = 20_000_000
+MAX_MAPPED = 20_000_000
 """Most operators in them together, which takes about a second."""
 
 
@@ -54,16 +54,14 @@ def whole(weights: Floats) -> Longs:
     [0, 1, 250000000, 750000000]
     """
     total = weights.sum()
-    if not total > LEAST_TOTAL:
+    if not total > MIN_TOTAL:
         return np.zeros(len(weights), np.int64)
-    scaled: Longs = np.ceil(weights * (LARGEST_TOTAL / total)).astype(np.int64)
+    scaled: Longs = np.ceil(weights * (MAX_TOTAL / total)).astype(np.int64)
     return scaled
 
 
 def neighbours(problem: Problem, unit: Ints, n_units: int, weight: Longs) -> Neighbours:
     """Undirected graph of the units; streams between the same two units form one edge."""
-    from streamsim import _core
-
     source, target = problem.instance.source, problem.instance.target
     if problem.rules is not None:
         source, target = unit[source], unit[target]
@@ -76,7 +74,7 @@ def power(problem: Problem) -> Floats:
     if instance.load.shape[1] == 1:
         return np.ones(instance.n_devices)
     whole_graph = instance.full_load.sum(axis=0)
-    of_type = np.where(whole_graph > LEAST_TOTAL, 1 / np.maximum(whole_graph, LEAST_TOTAL), 1.0)
+    of_type = np.where(whole_graph > MIN_TOTAL, 1 / np.maximum(whole_graph, MIN_TOTAL), 1.0)
     return of_type[instance.device_type]
 
 
@@ -97,7 +95,7 @@ def exchanged(problem: Problem, part: Ints, devices: Ints) -> Ints:
     k = len(devices)
     wire = problem.instance.seconds_per_byte[np.ix_(devices, devices)]
     links = wire[~np.eye(k, dtype=bool)]
-    if not 1 < k <= MOST_EXCHANGED or (links == links[0]).all():
+    if not 1 < k <= MAX_EXCHANGED or (links == links[0]).all():
         return devices
     instance = problem.instance
     pair = part[instance.source].astype(np.int64) * k + part[instance.target]
@@ -136,8 +134,8 @@ def best_mapping(
     best, kind = on_devices(problem, part, devices), problem.interchangeable
     if (kind == kind[0]).all():
         return problem.placement(best)
-    most = min(MOST_MAPPINGS, MOST_MAPPED // problem.n_operators)
-    meter = Meter(what_is_left(budget.seconds, min(budget.evaluations or most, most) or 1), 1)
+    most = min(MAX_MAPPINGS, MAX_MAPPED // problem.n_operators)
+    meter = Meter(remaining_budget(budget.seconds, min(budget.evaluations or most, most) or 1), 1)
     meter.spend(1)
     value = float(objective.evaluate(problem, best[None])[0])
     if value == objective.limit:
@@ -203,7 +201,7 @@ def _mappings(kind: Ints, k: int, most: int) -> Ints | None:
 
 
 def matched(agreement: Floats) -> Ints:
-    """Map rows to columns one to one, greedily by largest agreement; below 0 only if need be."""
+    """Map rows to columns one to one, by largest agreement; negative only if unavoidable."""
     agreements = agreement.copy()
     column = np.zeros(len(agreements), np.int32)
     for _ in range(len(agreements)):

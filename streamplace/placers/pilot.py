@@ -16,9 +16,9 @@ from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import Incumbent, check_refiner, handing_on, refined
+from streamplace.placers.incumbent import Incumbent, check_refiner, interruptible, refined
 from streamplace.placers.meter import Meter
-from streamplace.placers.portfolio import metis_to_begin_with
+from streamplace.placers.portfolio import metis_start
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.result import Improvement
 from streamplace.placers.scheduled import judge_schedule
@@ -29,7 +29,7 @@ from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import Tasks
 
 SAMPLES = 30
-MOST_SAMPLES, SAMPLED = 900, 0.9
+MAX_SAMPLES, SAMPLED_SHARE = 900, 0.9
 """Most schedules to draw, and their share of the evaluations; search needs only a few of these."""
 
 
@@ -53,7 +53,7 @@ def pilot(
     Parameters
     ----------
     weights
-        File of trained weights; those that come with streamplace where empty.
+        File of trained weights; by default the weights that come with streamplace.
     rollouts
         Number of rollouts, each from another operator; for the makespan one.
     sweeps
@@ -63,7 +63,7 @@ def pilot(
         default 30 where evaluations are counted (for the makespan most of these), and none where
         seconds are: search needs less.
     refine
-        Placer that goes on from there, or ``none``.
+        Placer that refines the best placement, or ``none``.
     """
     if min(sweeps, rollouts) < 1 or (samples or 0) < 0:
         raise OptionError(
@@ -91,7 +91,7 @@ def pilot(
     best = objective.best(values)
     improvement = Improvement(now() - start, float(values[best]), len(rows))
     answer = Found(problem.placement(rows[best]), trace=(improvement,))
-    return refined(answer, start, len(rows), refine, *case, partial(metis_to_begin_with, *case))
+    return refined(answer, start, len(rows), refine, *case, partial(metis_start, *case))
 
 
 def _within(budget: Budget, rollouts: Iterator[Ints], most: int) -> Ints:
@@ -119,7 +119,7 @@ def pilot_makespan(
     Parameters
     ----------
     weights
-        File of trained weights; those that come with streamplace where empty.
+        File of trained weights; by default the weights that come with streamplace.
     sweeps
         Times that the best schedule is rebuilt with the likeliest device for every task.
     samples
@@ -127,7 +127,7 @@ def pilot_makespan(
         default nine tenths of the evaluations, but no more than 900; none where seconds are
         counted, for search needs less.
     refine
-        Placer that goes on from there, or ``none``.
+        Placer that refines the best placement, or ``none``.
     """
     if sweeps < 1 or (samples or 0) < 0:
         raise OptionError(f"sweeps={sweeps}, samples={samples}; sweeps are at least 1, samples 0")
@@ -151,7 +151,7 @@ def _rebuilt(
     from streamplace.learn.models.pilot_makespan.placing import first_schedules, trained
 
     if samples is None:
-        samples = min(MOST_SAMPLES, int(SAMPLED * (budget.evaluations or 0)))
+        samples = min(MAX_SAMPLES, int(SAMPLED_SHARE * (budget.evaluations or 0)))
     start = now()
     features, meter = features_of(problem), Meter(budget, 1)
     policy = trained(Path(weights) if weights else shipped("pilot-makespan"))
@@ -165,7 +165,7 @@ def _rebuilt(
         return value
 
     first = chain(_present(problem, objective, features.tasks), first_schedules(features))
-    with handing_on(lambda: None if best.empty else best.answer(best.solution)):
+    with interruptible(lambda: None if best.empty else best.answer(best.solution)):
         for _ in policy.schedules(features, first, value_of, sweeps, samples, seed):
             if not meter.chunk(1):
                 break

@@ -18,7 +18,7 @@ from streamplace.placers.registry import PLACERS, Budget
 
 ASSUMED_SECONDS = 1.0
 """Budget that is assumed if the budget has no seconds."""
-LONGEST = 0.5
+MAX_SECONDS = 0.5
 """Seconds of work; a placer with a longer estimate is not cheap for any budget."""
 LITTLE = 0.1
 """Seconds of work; a placer with a longer estimate stops when the time is over."""
@@ -26,7 +26,7 @@ LITTLE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A placer that is cheap if it is estimated to take at most `LONGEST` and its share."""
+    """A placer that is cheap if it is estimated to take at most `MAX_SECONDS` and its share."""
 
     name: str
     seconds: Callable[[int, int], float]  # estimate for a number of operators and of devices
@@ -40,7 +40,7 @@ class Member:
     def cheap(self, problem: Problem, budget: Budget) -> bool:
         """Return whether its expected time is at most its share of the budget."""
         within = self.share * (budget.seconds or ASSUMED_SECONDS)
-        return self._work(problem) <= min(within, LONGEST)
+        return self._work(problem) <= min(within, MAX_SECONDS)
 
     def ends_with_clock(self, problem: Problem) -> bool:
         """Whether the clock may end it: if it may take long, or tries unlike devices for parts."""
@@ -56,18 +56,18 @@ def _metis(n: int, d: int) -> float:
     return 8e-5 + 2e-6 * n + (0.0 if d <= RECURSIVE_UP_TO else 2e-3 + 3e-4 * d)
 
 
-EVERY_METIS = Member(
+METIS_ORACLE = Member(
     "metis-oracle", lambda n, d: sum(_metis(n, k) for k in range(1, d + 1)), share=0.25
 )
 CHEAP = (
     Member("single", lambda n, d: d * (2e-5 + 4e-8 * n)),
-    EVERY_METIS,
+    METIS_ORACLE,
     Member("fuser-oracle", lambda n, d: d * (3e-4 + 5e-5 * n)),
     Member("metis", _metis, per_device=False),
 )
 
 
-def metis_to_begin_with(
+def metis_start(
     problem: Problem, objective: Objective, seed: int, budget: Budget, meter: Meter | None = None
 ) -> tuple[Placement, ...]:
     """Best placement of METIS over all numbers of parts, if that is cheap.
@@ -75,13 +75,13 @@ def metis_to_begin_with(
     Only for quick objectives. If evaluations are limited, the meter counts one per number of
     parts, if more remain; without a meter, there is no such placement then.
     """
-    calls, limit = EVERY_METIS.calls(problem), budget.evaluations
+    calls, limit = METIS_ORACLE.calls(problem), budget.evaluations
     few = limit is None or (meter is not None and calls < limit)
-    if not (few and objective.quick and EVERY_METIS.cheap(problem, budget)):
+    if not (few and objective.quick and METIS_ORACLE.cheap(problem, budget)):
         return ()
-    oracle = PLACERS[EVERY_METIS.name]
-    timed = budget.seconds is not None and EVERY_METIS.ends_with_clock(problem)
-    limits = Budget((budget.seconds or 0.0) * EVERY_METIS.share if timed else None)
+    oracle = PLACERS[METIS_ORACLE.name]
+    timed = budget.seconds is not None and METIS_ORACLE.ends_with_clock(problem)
+    limits = Budget((budget.seconds or 0.0) * METIS_ORACLE.share if timed else None)
     placement = oracle.place(problem, objective, seed=seed, budget=limits).placement
     if meter is not None and limit is not None:
         meter.spend(calls)

@@ -71,8 +71,8 @@ def budget_of(budget: Budget | float | str | None) -> Budget | None:
     raise wrong("budget", budget, "a number of seconds, a text such as '50 ms', or a Budget")
 
 
-def what_is_left(seconds: float | None, evaluations: int | None) -> Budget:
-    """Budget of what is left of limits; without any time left, the minimum may still be done."""
+def remaining_budget(seconds: float | None, evaluations: int | None) -> Budget:
+    """Budget of the remaining limits; without time, a microsecond, for a search's minimum."""
     return Budget(None if seconds is None else max(seconds, 1e-6), evaluations)
 
 
@@ -96,9 +96,9 @@ class Found:
         Lower bound of the load of the fullest resource of every placement that carries the
         full rate.
     steps
-        What each number of moves from the present placement reaches.
+        Best value for each number of moves from the present placement.
     levels
-        Proven bounds of the shares of sources beside those that are stuck, level by level.
+        Proven bounds of the shares of sources beside stuck ones, level by level.
     """
 
     placement: Placement
@@ -154,7 +154,7 @@ class Placer:
         An illegal placement, or one that misses a condition, raises PlacementError.
         """
         answer, seconds = self._answer(problem, objective, seed, budget)
-        result = self.believed(problem, objective, seed, seconds, replace(answer, value=None))
+        result = self.result_of(problem, objective, seed, seconds, replace(answer, value=None))
         return verified(result, answer.value)
 
     def attempt(
@@ -162,7 +162,7 @@ class Placer:
     ) -> Result:
         """Place without the independent evaluation, as part of a larger search."""
         answer, seconds = self._answer(problem, objective, seed, budget)
-        return self.believed(problem, objective, seed, seconds, answer)
+        return self.result_of(problem, objective, seed, seconds, answer)
 
     def _answer(
         self, problem: Problem, objective: Objective, seed: int, budget: Budget | None
@@ -188,10 +188,10 @@ class Placer:
             ) from None
         return found, seconds
 
-    def believed(
+    def result_of(
         self, problem: Problem, objective: Objective, seed: int, seconds: float, answer: Found
     ) -> Result:
-        """Result of an answer with the value that its search says, if it says one."""
+        """Result of an answer, with the value that its search claims, or else the objective's."""
         value = answer.value
         if value is None:
             value = objective.value(problem, answer.placement)

@@ -18,11 +18,11 @@ from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 from streamplace.placers.result import Result
 from streamplace.progress import waiting
 
-CLEARLY_BETTER = 1.1
+MIN_GAIN = 1.1
 """Factor by which subtasks placed one by one must be better to be mentioned."""
-SHARE_OF_SUBTASKS = 0.1
+SUBTASK_SHARE = 0.1
 """Share of the budget, in addition to it, for placing subtasks."""
-MOST_SUBTASKS = 2_000
+MAX_SUBTASKS = 2_000
 """Most subtasks that are placed for a hint."""
 
 
@@ -47,7 +47,7 @@ class PlacementRequest:
     subtasks
         Whether the subtasks of parallel operators are placed one by one.
     confidence
-        Of the interval of the throughput of a measured graph, from the errors of recorded runs.
+        Confidence of the interval of a measured graph's throughput, from errors of recorded runs.
 
     Examples
     --------
@@ -86,13 +86,13 @@ class PlacementRequest:
     def _by_subtasks(self, problem: Problem, result: Result) -> float | None:
         """Value of the subtasks placed one by one in a small part of the budget, if it is better.
 
-        None if it is not better by `CLEARLY_BETTER`, or if nothing has several subtasks.
+        None if it is not better by `MIN_GAIN`, or if no operator has several subtasks.
         """
         judge = result.judge
         subtasks = int(problem.graph.operators.parallelism.sum())
-        is_able = problem.graph.operators.parallel and subtasks <= MOST_SUBTASKS
-        is_short = judge.is_share and judge.usual and result.value < 1 / CLEARLY_BETTER
-        part = Meter(self.budget).part(SHARE_OF_SUBTASKS)
+        is_able = problem.graph.operators.parallel and subtasks <= MAX_SUBTASKS
+        is_short = judge.is_share and judge.usual and result.value < 1 / MIN_GAIN
+        part = Meter(self.budget).part(SUBTASK_SHARE)
         if self.subtasks or not (is_able and is_short) or part is None:
             return None
         try:
@@ -100,7 +100,7 @@ class PlacementRequest:
             found = PLACERS["auto"].attempt(each, judge, seed=self.seed, budget=part)
         except StreamplaceError:  # rules that subtasks cannot keep
             return None
-        return found.value if found.value > CLEARLY_BETTER * result.value else None
+        return found.value if found.value > MIN_GAIN * result.value else None
 
     def prepared(self, problem: Problem) -> Problem:
         """Return a problem at the rate of the request, with its subtasks if these are placed."""

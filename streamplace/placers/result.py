@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 CURVE = "streamplace.drawing.curves"
 """Module that draws what moves reach. It imports this one, so it is loaded by name."""
 PROVEN = 1e-6
-"""Relative distance within which a value counts as its bound, or as what its search says."""
+"""Relative distance within which a value equals its bound, or the value its search claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class Result(Pictured):
         Proven lower bound of the load of the fullest resource of every placement that carries
         the full rate; None if unknown.
     steps
-        What each number of moves reaches, for an objective that is not measured in seconds.
+        Best value for each number of moves, for an objective that is not measured in seconds.
     levels
-        Proven bounds of the shares of sources beside those that are stuck, level by level.
+        Proven bounds of the shares of sources beside stuck ones, level by level.
     problem, judge
         The problem, and the objective itself.
     by_subtasks
@@ -99,8 +99,8 @@ class Result(Pictured):
     errors
         Errors of predictions for the graph; None if it was not measured.
     parallelism
-        Operator → number of subtasks, for those with more than one, in the graph that was given,
-        whose subtasks the problem may place one by one; None for that of the problem.
+        Number of subtasks by operator, if more than one, before the problem was expanded into
+        subtasks; None for the parallelism of the problem.
     """
 
     placement: Placement
@@ -177,7 +177,7 @@ class Result(Pictured):
         heading = f" by {self.placer}: {explanation.words}, search time {duration(self.seconds)}"
         bound = bound_in_words(self.judge, self.value, self.bound)
         if self.bound is None and any(step.proven for step in self.steps):
-            bound = "Bound: none for any number of moves; for some, the table says what is proven"
+            bound = "Bound: none for all numbers of moves; the table marks the proven ones"
         return Report(
             (
                 *(part for part in parts if part not in sentences),
@@ -188,7 +188,7 @@ class Result(Pictured):
                 *([] if bound is None else [bound]),
                 *(f"Bound beside stuck sources: {percent(share)}" for share in self.levels),
                 *self._hint(),
-                *self.judge.conditions_told(self.problem, self.placement),
+                *self.judge.condition_sentences(self.problem, self.placement),
                 *self.likely(),
                 *assumed(assumptions(self.problem)),
                 *self.spare(),
@@ -216,7 +216,7 @@ class Result(Pictured):
             yield Sheet(("moves", self.judge.quantity, "", "", "to"), rows)
 
     def _hint(self) -> Iterator[str]:
-        """Yield what placing subtasks one by one reaches, if that is clearly better."""
+        """Yield a sentence on placing subtasks one by one, if that is clearly better."""
         if self.by_subtasks is not None:
             reached, value = self.judge.format(self.by_subtasks), self.judge.format(self.value)
             yield f"Subtasks placed one by one (--subtasks): {reached} instead of {value}"
@@ -270,7 +270,7 @@ class Result(Pictured):
         }
 
     def _advice(self) -> dict[str, Any]:
-        """What would help, of a throughput, and what placing subtasks reaches."""
+        """Remedies of a throughput, and the value of placing subtasks one by one."""
         remedies = getattr(self.explain(), "remedies", None)
         facts = {} if remedies is None else {"remedies": [asdict(remedy) for remedy in remedies]}
         by_subtasks = self.by_subtasks
@@ -367,12 +367,14 @@ def verified(result: Result, claim: float | None) -> Result:
             "far apart to be calculated with: correct their units"
         )
     if claim is not None and not _equal(value, claim):
-        LOG.error("%s is %.9g, and not %.9g as its search says", objective.name, value, claim)
+        name = result.placer, objective.name
+        LOG.error("placer %s: %s is %.9g, but its search claims %.9g", *name, value, claim)
     if bound is not None and not isfinite(bound):
-        LOG.error("the bound of %s is %s", objective.name, bound)
+        LOG.error("placer %s: drops its bound of %s, %s", result.placer, objective.name, bound)
         bound = None
     if bound is not None and objective.better(value, bound) and not _equal(value, bound):
-        LOG.error("%s of %.9g is better than the bound %.9g", objective.name, value, bound)
+        name = result.placer, objective.name
+        LOG.error("placer %s: drops its bound: %s is %.9g, better than %.9g", *name, value, bound)
         bound = None
     return replace(result, bound=bound)
 
@@ -395,16 +397,16 @@ def verdict(value: float, bound: float | None, explanation: Explanation) -> str:
     if min(value, bound) <= 0:
         return explanation.verdict
     if value < bound:
-        least = floor(1000 * value / bound * (1 + ROUNDING)) / 1000
-        return f"at least {percent(least)} of the best possible; {explanation.verdict}"
-    most = ceil(1000 * (value / bound - 1) * (1 - ROUNDING)) / 1000
-    return f"at most {percent(most)} above the best possible; {explanation.verdict}"
+        share = floor(1000 * value / bound * (1 + ROUNDING)) / 1000
+        return f"at least {percent(share)} of the best possible; {explanation.verdict}"
+    excess = ceil(1000 * (value / bound - 1) * (1 - ROUNDING)) / 1000
+    return f"at most {percent(excess)} above the best possible; {explanation.verdict}"
 
 
 def bound_in_words(objective: Objective, value: float, bound: float | None) -> str | None:
     """The bound in one sentence, with the gap if there is one.
 
-    None for a placer that looked for none, where another one would.
+    None if the placer looked for no bound, but others can prove one.
     """
     if bound is None:
         has_proofs = objective.usual_kind in ("rate", "pass")

@@ -16,7 +16,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Found
 from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import ListSchedule
-from streamplace.scheduling.ranks import by_start, falling, upward
+from streamplace.scheduling.ranks import by_start, priorities_of, upward
 from streamplace.scheduling.tasks import tasks_of
 
 
@@ -56,7 +56,9 @@ def judge_schedule(problem: Problem, objective: Objective, schedule: ListSchedul
     single = bool((problem.cluster.devices.cores == 1).all())
     if not objective.ordered or (single and value <= schedule.finish.max() * (1 + TIE)):
         return Judged(eager, value)
-    held = problem.placement(schedule.place, falling(planned_order(problem, schedule)), "order")
+    held = problem.placement(
+        schedule.place, priorities_of(planned_order(problem, schedule)), "order"
+    )
     planned = objective.value(problem, held)
     return Judged(held, planned) if objective.better(planned, value) else Judged(eager, value)
 

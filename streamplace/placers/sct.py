@@ -14,7 +14,7 @@ from streamplace.scheduling.tasks import Tasks, mean_sendings, mean_work, tasks_
 
 FAVOURITE = 0.1
 """Relaxed choice x below which a stream may lead to a favourite (Baechi)."""
-MOST_STREAMS = 200_000
+MAX_STREAMS = 200_000
 
 
 @placer("sct", objectives=("makespan",))
@@ -28,8 +28,8 @@ def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
         minimise T  with  s(v) ≥ s(u) + w̄(u) + c̄(u, v) · x(u, v),  T ≥ s(v) + w̄(v),
         Σ over v of (1 - x(u, v)) ≤ 1,  Σ over u of (1 - x(u, v)) ≤ 1.
 
-    Then as m-ETF, but other tasks get the core that ran u no sooner than its favourite could start
-    elsewhere.
+    The schedule is that of m-ETF, but the core that ran u is reserved for the favourite of u until
+    that could start elsewhere.
     """
     tasks = tasks_of(problem)
     schedule = start_soonest(tasks, upward(tasks), favourites(tasks))
@@ -39,7 +39,7 @@ def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
 def favourites(tasks: Tasks) -> Ints:
     """Favourite successor of every task, -1 for none; very large graphs have none."""
     favourite = np.full(tasks.n_tasks, -1, np.int32)
-    if not 0 < len(tasks.source) <= MOST_STREAMS:
+    if not 0 < len(tasks.source) <= MAX_STREAMS:
         return favourite
     relaxed = _relaxed(tasks)
     for e in np.argsort(relaxed, kind="stable").tolist():

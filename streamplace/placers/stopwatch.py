@@ -1,8 +1,7 @@
 """The clock of budgets, which stands still while libraries and weights are loaded.
 
 Importing a library such as torch takes seconds; a budget of one second would be over before
-anything was tried. Each thread has a clock of its own, as one may load what another does not wait
-for.
+anything was tried. Each thread has its own clock: loading in one does not delay the others.
 """
 
 import threading

@@ -10,8 +10,8 @@ from streamplace.placers.scheduled import best_by_batches
 def sufferage(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Sufferage: the task that would lose most on its second-best device is next.
 
-    Maheswaran, Ali, Siegel, Hensgen and Freund (1999), for task graphs as Blythe et al. (2005) have
-    it. As min-min, but of a batch the next is
+    Maheswaran, Ali, Siegel, Hensgen and Freund (1999), for task graphs as in Blythe et al. (2005).
+    As min-min, but the next task of a batch is
 
         argmax over v of (second least over d of CT(v, d) - least over d of CT(v, d)).
 

@@ -12,10 +12,9 @@ from streamplace.model.arrays import Floats
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.tasks import Tasks
 
-#: Task of a batch that comes next: with the least or the greatest earliest finish, or with the
-#: largest loss on its second-best device.
-LEAST, GREATEST, HARM = range(3)
-RULES: Final = {"min-min": LEAST, "max-min": GREATEST, "sufferage": HARM}
+RULES: Final = {"min-min": 0, "max-min": 1, "sufferage": 2}
+"""Numbers of the rules in the core: next comes the task with the earliest or the latest of the
+earliest finishes, or with the largest loss on its second-best device."""
 
 
 def by_batches(tasks: Tasks, rule: int, rank: Floats) -> ListSchedule:

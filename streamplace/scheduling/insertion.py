@@ -47,7 +47,7 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
 
 
 def by_upward_rank(tasks: Tasks, insertion: bool) -> ListSchedule:
-    """Schedule of HEFT, in one call because calls dominate on small graphs."""
+    """Schedule of HEFT by one call, because calls take most of the time on small graphs."""
     return ListSchedule(*_core.by_upward_rank(tasks.core, insertion))
 
 

@@ -28,7 +28,7 @@ def quick_lists(tasks: Tasks, after: Floats) -> Iterator[ListSchedule]:
     n, rank = tasks.n_tasks, upward(tasks)
     tries = n_orders(n)
     for choice in (plain_choice(n, True), with_lookahead(after), with_lookahead(after / 2)):
-        yield tied(tasks, rank, choice, tries)[-1]
+        yield rank_schedules(tasks, rank, choice, tries)[-1]
     yield start_soonest(tasks, rank, plain_choice(n, True).forced)
     if n <= MAX_IN_BATCHES:
         yield min((by_batches(tasks, rule, rank) for rule in RULES.values()), key=_length)
@@ -54,7 +54,7 @@ def quickest_device(tasks: Tasks) -> int:
 
 
 def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[ListSchedule]:
-    """Yield schedules without end: longest path to an exit first, earliest start, random ties."""
+    """Yield endless schedules: longest path to an exit first, earliest start, random ties."""
     rank, usable = upward(tasks), np.isfinite(tasks.work)
     tie = TIE * float(rank.max())
     nowhere = np.full(tasks.n_tasks, NOWHERE, np.int32)
@@ -65,10 +65,10 @@ def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[ListSched
         yield insert_all(tasks, order, Choice(sooner, nowhere, False))
 
 
-def tied(
+def rank_schedules(
     tasks: Tasks, rank: Floats, choice: Choice, tries: int = 1, seed: int = 0
 ) -> tuple[ListSchedule, ...]:
-    """Schedule by rank; also the shortest complete one of the other tries, if it is shorter."""
+    """Schedule by rank, then the shortest complete one of the other tries, if it is shorter."""
     if tries < 1:
         raise SettingError(f"tries is {tries}; it must be at least 1")
     usual = insert_all(tasks, by_rank(tasks, rank), choice)

@@ -49,14 +49,14 @@ def n_orders(n_tasks: int) -> int:
 def after_predecessors(tasks: Tasks, order: Ints) -> Ints:
     """Order tasks as in another order, but each after its predecessors.
 
-    Starts that were computed backwards are rounded, so that a task of no duration may seem to start
-    after the next one.
+    Starts that were computed backwards are rounded, so a task without duration may seem to start
+    after its successor.
     """
-    return by_rank(tasks, falling(order))
+    return by_rank(tasks, priorities_of(order))
 
 
 def by_start(tasks: Tasks, start: Floats, tie: Bools | Floats) -> Ints:
-    """Order tasks by their starts, those of equal starts by ``tie``, then topologically.
+    """Order tasks by start, then by ``tie``, then topologically.
 
     Every task comes after its predecessors, whatever its start.
     """
@@ -65,7 +65,7 @@ def by_start(tasks: Tasks, start: Floats, tie: Bools | Floats) -> Ints:
     return after_predecessors(tasks, np.lexsort((position, tie, start)).astype(np.int32))
 
 
-def falling(order: Ints) -> Floats:
+def priorities_of(order: Ints) -> Floats:
     """Priorities that give an order of tasks."""
     priority: Floats = np.empty(len(order))
     priority[order] = -np.arange(len(order), dtype=np.float64)

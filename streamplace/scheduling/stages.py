@@ -22,8 +22,8 @@ from streamplace.scheduling.tasks import Tasks
 
 LEEWAYS = (np.inf, 0.2, 0.1, 0.05, 0.02)
 """Slack above which tasks and streams are omitted, as shares of the least makespan; in turn."""
-MOST_LEFT_OUT = 0.02
-"""Largest share of all work that may be omitted, so that the rest still represents the pass."""
+MAX_OMITTED_WORK = 0.02
+"""Share of all work that may be omitted, so that the rest still represents the pass."""
 
 
 class Slack(NamedTuple):
@@ -53,33 +53,33 @@ class Stage(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Consecutive stages, and the tasks that they include."""
+    """Consecutive stages, and whether they include each task."""
 
     stages: tuple[Stage, ...]
-    inside: Bools  # [N]
+    included: Bools  # [N]
 
     @classmethod
-    def of(cls, tasks: Tasks, most: int, slack: Slack | None = None) -> Self | None:
-        """Split a pass into stages of at most ``most`` tasks; None if that is impossible.
+    def of(cls, tasks: Tasks, max_tasks: int, slack: Slack | None = None) -> Self | None:
+        """Split a pass into stages of at most ``max_tasks`` tasks; None if that is impossible.
 
         If the slack is known, tasks and streams with much slack are omitted as far as necessary,
-        but hardly any work. Constraints on memory or on separation concern the whole pass, so that
-        there are no stages under them.
+        but at most `MAX_OMITTED_WORK`. Limits of memory and separations concern the whole pass, so
+        a pass under them has no stages.
         """
         if len(tasks.memory) or len(tasks.rivals):
             return None
         everything = Slack(np.zeros(tasks.n_tasks), np.zeros(len(tasks.source)))
         work = tasks.work.min(axis=1)
         for leeway in LEEWAYS[: 1 if slack is None else None]:
-            inside, streams = (np.asarray(part <= leeway) for part in slack or everything)
-            if not inside.any() or work[~inside].sum() > MOST_LEFT_OUT * work.sum():
+            included, streams = (np.asarray(part <= leeway) for part in slack or everything)
+            if not included.any() or work[~included].sum() > MAX_OMITTED_WORK * work.sum():
                 break
-            streams &= inside[tasks.source] & inside[tasks.target]
-            order = tasks.order[inside[tasks.order]]
+            streams &= included[tasks.source] & included[tasks.target]
+            order = tasks.order[included[tasks.order]]
             cuts = _cut_tasks(tasks, order, streams)
             bounds = np.concatenate(([0], cuts, [len(order) - 1]))
-            if np.diff(bounds).max() <= min(most, len(order) / 2):
-                return cls(tuple(_parts(tasks, order, streams, cuts)), inside)
+            if np.diff(bounds).max() <= min(max_tasks, len(order) / 2):
+                return cls(tuple(_parts(tasks, order, streams, cuts)), included)
         return None
 
 
@@ -105,11 +105,11 @@ def _cut_tasks(tasks: Tasks, order: Ints, streams: Bools) -> Ints:
     position = np.full(tasks.n_tasks, -1)
     position[order] = np.arange(n)
     begin, end = position[tasks.source[streams]], position[tasks.target[streams]]
-    reach, comes = np.arange(n), np.zeros(n, np.bool_)
+    reach, has_input = np.arange(n), np.zeros(n, np.bool_)
     np.maximum.at(reach, begin, end)
-    comes[end] = True
+    has_input[end] = True
     past = np.maximum.accumulate(np.concatenate(([-1], reach)))[:-1]  # furthest reach before here
-    last_source = int(np.flatnonzero(~comes).max(initial=0))
+    last_source = int(np.flatnonzero(~has_input).max(initial=0))
     first_sink = int(np.flatnonzero(reach == np.arange(n)).min(initial=n - 1))
     here = np.arange(n)
     cuts = (past <= here) & (here >= last_source) & (here <= first_sink)
@@ -126,30 +126,30 @@ def _crossed(unit: Ints, n: int) -> Bools:
     np.add.at(change, first[spans] + 1, 1)
     np.add.at(change, last[spans], -1)
     here = np.arange(n)
-    own = (first[unit] < here) & (here < last[unit])
-    return np.asarray(np.cumsum(change)[:n] - own > 0)
+    inside_unit = (first[unit] < here) & (here < last[unit])
+    return np.asarray(np.cumsum(change)[:n] - inside_unit > 0)
 
 
 def _parts(tasks: Tasks, order: Ints, streams: Bools, cuts: Ints) -> Iterator[Stage]:
     """Yield the stages between the cuts of an order."""
-    at = np.full(tasks.n_tasks, -1)
-    at[order] = np.arange(len(order))
-    rows_left = np.flatnonzero(streams).astype(np.int32)
-    ends = at[tasks.target[rows_left]]
-    rows_left = rows_left[np.argsort(ends, kind="stable")]
+    position = np.full(tasks.n_tasks, -1)
+    position[order] = np.arange(len(order))
+    stream_rows = np.flatnonzero(streams).astype(np.int32)
+    ends = position[tasks.target[stream_rows]]
+    stream_rows = stream_rows[np.argsort(ends, kind="stable")]
     ends = np.sort(ends)
     bounds = [0, *cuts.tolist(), len(order) - 1]
     for number, (low, high) in enumerate(pairwise(bounds)):
         begins, stops = number > 0, number < len(cuts)
         if low == high and begins:
             continue  # the pass ends with a cut task
-        inner = rows_left[np.searchsorted(ends, low + begins) : np.searchsorted(ends, high + 1)]
+        inner = stream_rows[np.searchsorted(ends, low + begins) : np.searchsorted(ends, high + 1)]
         rows = order[low : high + 1]
         yield Stage(rows, _cut_out(tasks, rows, inner, begins), begins, stops)
 
 
 def _cut_out(tasks: Tasks, rows: Ints, streams: Ints, begins: bool) -> Tasks:
-    """Extract tasks and streams between them; a first cut task (``begins``) takes no time."""
+    """Extract tasks and their streams; a cut task in the first row (``begins``) takes no time."""
     n = len(rows)
     local = np.full(tasks.n_tasks, -1, np.int32)
     local[rows] = np.arange(n)

@@ -117,7 +117,7 @@ def test_the_last_device_has_nothing_to_survive_on():
     devices = [Device("a", tags=["gpu"]), Device("b")]
     problem = Problem(pipe(requires=["gpu"]), Cluster.of(devices))
     told = SURVIVES.explained(problem, problem.placement([0] * 4))
-    assert told.verdict == "nothing survives the loss of a: no other places carry anything"
+    assert told.verdict == "nothing survives the loss of a: no other devices carry its operators"
 
 
 def test_a_condition_finds_a_placement_that_survives():

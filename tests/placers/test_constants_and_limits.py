@@ -17,7 +17,7 @@ from streamsim import throughput
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.conditions import read_condition, subject_to
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.anneal.generic import least_devices
+from streamplace.placers.anneal.generic import least_devices_by_cpu
 from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
@@ -138,10 +138,20 @@ def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate():
     """Three operators of 0.4 and 0.5 at any rate: one each on three devices."""
     operators = [Operator(f"v{i}", ipt=1e5, constant=1250, rate=1e4 * (i == 0)) for i in range(3)]
     problem = Problem(chain(*operators), Cluster.uniform(5))
-    assert least_devices(problem, 1.0) == 3
+    assert least_devices_by_cpu(problem, 1.0) == 3
     judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
     result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 20_000))
     assert result.value == 3
+
+
+def test_rules_bound_the_fewest_devices_that_carry_a_rate():
+    """Three operators that must be apart need three devices, although the CPU of one is enough."""
+    operators = [Operator(f"v{i}", ipt=1e3, rate=1e4 * (i == 0)) for i in range(3)]
+    rules = Constraints(exlocate=[{"v0", "v1", "v2"}])
+    problem = Problem(chain(*operators), Cluster.uniform(5), rules)
+    judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
+    result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 2000))
+    assert result.value == result.bound == 3
 
 
 @pytest.mark.parametrize("sources", [1, 2, 3])
@@ -155,7 +165,7 @@ def test_no_placement_uses_fewer_devices_than_is_proven(seed, sources):
     for limit in (0.05, 0.3, 0.5, 0.7, 0.9, 1.0):
         reached = used[rates >= limit]
         if len(reached):
-            assert least_devices(problem, limit) <= reached.min()
+            assert least_devices_by_cpu(problem, limit) <= reached.min()
 
 
 def test_metis_weighs_what_is_used_at_any_rate():

@@ -109,7 +109,7 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem, stretch):
             assert not possible
             continue
         limits = peak_bounds.limits_below(smaller[0], cut)
-        if peak_bounds.hopeless(limits):
+        if peak_bounds.exceeds_capacity(limits):
             assert not possible
         for hub in peak_bounds.hubs_of(smaller[0]):
             if _core.spread(hub, cut, units.n_devices, 100_000, Remaining())[0] is False:

@@ -23,6 +23,12 @@ def test_an_option_that_is_given_twice_is_refused(text):
         with_weights(placer, Path("other.safetensors"))
 
 
+@pytest.mark.parametrize("k", ["99999999", "-99999999"])
+def test_a_number_that_is_too_large_either_way_is_refused_with_both_limits(k):
+    with pytest.raises(SettingError, match=f"k is '{k}'; it must be between -1000000 and 1000000"):
+        named_placer(f"metis:k={k}")
+
+
 def piped(payload, ipt):
     """A pipeline of eight operators on four devices of 1 MIPS joined by 1 kB/s."""
     return Problem(chain(8, ipt, payload, 1.0), Cluster.uniform(4, mips=1, bandwidth="8 kbps"))

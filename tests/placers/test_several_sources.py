@@ -15,10 +15,12 @@ from streamsim.sources import at_shares
 from streamplace.errors import ProblemError
 from streamplace.families.branched import Branched, branched
 from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
+from streamplace.model.arrays import Ints
 from streamplace.model.source_levels import source_levels
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.exact.enumeration import are_few, legal_placements
+from streamplace.placers.exact.enumeration import are_few, judge_all
 from streamplace.placers.exact.units import units_of
+from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 
 limited = partial(small_problems, is_limited=True)
@@ -256,7 +258,9 @@ def test_a_further_source_does_not_cost_the_proof(more):
 @given(limited(2, 5))
 def test_all_placements_are_listed_once_but_for_equal_devices(problem):
     units, unit = units_of(problem), problem.unit
-    listed = np.vstack(list(legal_placements(units)))[:, unit]
+    batches = list[Ints]()
+    assert judge_all(units, Meter(Budget()), batches.append)
+    listed = np.vstack(batches)[:, unit]
     expected = np.unique(problem.canonical(all_legal(problem)), axis=0)
     assert len(listed) == len(expected)
     assert np.array_equal(np.unique(problem.canonical(listed), axis=0), expected)

@@ -39,9 +39,9 @@ from streamplace.model.problem import Problem
 from streamplace.model.subtasks import operators_by_subtask, with_parallelism
 from streamplace.model.units import digits, format_bandwidth
 from streamplace.objectives.explanation import (
-    FEW_LISTED,
-    FEW_NAMED,
-    MOST_CANDIDATES,
+    MAX_CANDIDATES,
+    MAX_LISTED,
+    MAX_NAMED,
     AdvisingExplanation,
     MoveAdvice,
     together,
@@ -61,24 +61,23 @@ from streamplace.objectives.throughput.loads import (
     link_loads,
     source_limits,
 )
+from streamplace.objectives.throughput.remedies import PlacementRemedy, remedies
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from streamplace.objectives.throughput.remedies import PlacementRemedy
-
 DIRECTIONS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
-MOST_SUBTASKS = 64
-"""Most subtasks of an operator that are tried as advice."""
+MAX_SUBTASKS = 64
+"""Subtasks of an operator that are tried as advice."""
 
 
 def best_move(problem: Problem, placement: Ints, limit: FullestResource) -> MoveAdvice | None:
     """Return the best legal move of an operator at the bottleneck, or of it and a neighbour.
 
     Operators that must share a device with them move, too. Of the moves that lower the load of the
-    fullest resource most, the best has the highest throughput: with several sources, these may be
-    different ones. None if none of them helps.
+    fullest resource most, the move with the highest throughput is returned: with several sources,
+    it need not be the first. None if none of them helps.
     """
     from streamsim import throughput
     from streamsim.incremental import Incremental
@@ -97,7 +96,7 @@ def best_move(problem: Problem, placement: Ints, limit: FullestResource) -> Move
             for v in group:
                 state.move(v, int(placement[v]))
     lower.sort(key=itemgetter(0))
-    tried = [_moved(placement, group, d) for _, group, d in lower[:MOST_CANDIDATES]]
+    tried = [_moved(placement, group, d) for _, group, d in lower[:MAX_CANDIDATES]]
     reached = throughput(problem.instance, np.array([placement, *tried]))
     best = int(np.argmax(reached >= reached.max() * (1 - ROUNDING)))  # the first but for rounding
     if best == 0:
@@ -119,12 +118,12 @@ def _moved(placement: Ints, group: tuple[int, ...], d: int) -> Ints:
 
 def _candidates(problem: Problem, limit: FullestResource) -> list[tuple[int, ...]]:
     """Operators at the bottleneck, and pairs of them with a neighbour."""
-    streams, heavy = problem.graph.streams, limit.carries.heaviest[:MOST_CANDIDATES]
+    streams, heavy = problem.graph.streams, limit.carries.heaviest[:MAX_CANDIDATES]
     if limit.kind not in ("device", "core"):
         ends = zip(streams.source[heavy].tolist(), streams.target[heavy].tolist(), strict=True)
-        heavy = np.array(list(dict.fromkeys(chain.from_iterable(ends)))[:MOST_CANDIDATES])
+        heavy = np.array(list(dict.fromkeys(chain.from_iterable(ends)))[:MAX_CANDIDATES])
     touching = np.isin(streams.source, heavy) | np.isin(streams.target, heavy)
-    pairs = np.flatnonzero(touching)[:MOST_CANDIDATES]
+    pairs = np.flatnonzero(touching)[:MAX_CANDIDATES]
     both = zip(streams.source[pairs].tolist(), streams.target[pairs].tolist(), strict=True)
     return [*((v,) for v in heavy.tolist()), *both]
 
@@ -133,7 +132,7 @@ def _candidates(problem: Problem, limit: FullestResource) -> list[tuple[int, ...
 class ParallelismAdvice:
     """Operators to split into more subtasks, and the resulting relative throughput."""
 
-    operators: tuple[str, ...]  # which fill a core, and those that need the same parallelism
+    operators: tuple[str, ...]  # that fill a core, or need the parallelism of one that does
     parallelism: int  # number of subtasks of each of them
     relative_throughput: float
 
@@ -172,7 +171,7 @@ def more_subtasks(
 
 
 def _to_split(problem: Problem, limit: FullestResource) -> Ints:
-    """Operators that fill the core, and those that streams force to the same parallelism."""
+    """Operators that fill the core, and operators that streams force to the same parallelism."""
     streams, chosen = problem.graph.streams, np.zeros(problem.n_operators, np.bool_)
     chosen[limit.carries.heaviest] = True
     straight = streams.straight()
@@ -186,12 +185,12 @@ def _to_split(problem: Problem, limit: FullestResource) -> Ints:
 
 
 def _numbers(problem: Problem, place: Ints, rows: Ints, limit: FullestResource) -> range:
-    """Numbers of subtasks to try: as many as cores, unless one is at its largest rate."""
+    """Numbers of subtasks to try: up to the cores, or more if ``max_rate`` is the limit."""
     operators, cores = problem.graph.operators, problem.instance.cores[place[rows]]
-    most = MOST_SUBTASKS if isinstance(limit, FullestSubtask) else int(cores.min())
-    groups = operators.max_parallelism[rows]
-    most = min([most, MOST_SUBTASKS, *groups[groups > 0].tolist()])
-    return range(int(operators.parallelism[rows].max()) + 1, most + 1)
+    n_useful = MAX_SUBTASKS if isinstance(limit, FullestSubtask) else int(cores.min())
+    limits = operators.max_parallelism[rows]
+    highest = min([n_useful, MAX_SUBTASKS, *limits[limits > 0].tolist()])
+    return range(int(operators.parallelism[rows].max()) + 1, highest + 1)
 
 
 def _split(problem: Problem, rows: Ints, number: int) -> Problem:
@@ -220,12 +219,13 @@ class Sustained(AdvisingExplanation):
     find_parallelism
         Function that searches for a better parallelism, if one operator fills a core.
     find_remedies
-        Function that searches for what would help most, below the full rate.
+        Function that searches for the remedies that gain most, below the full rate.
     limits
-        Of several sources those that are not carried whole, and what limits them, by levels.
+        If there are several sources, those not carried whole, with the resource that limits them,
+        level by level.
     overloaded
-        Of several sources that are not all carried whole: the share of its rate that each gets if
-        all offer theirs, as a fair CPU and full queues divide it (`streamsim.overload`).
+        If several sources are not all carried whole, the share of its rate that each gets when all
+        offer their full rates, as a fair CPU and full queues divide it (`streamsim.overload`).
     """
 
     relative_throughput: float
@@ -237,7 +237,7 @@ class Sustained(AdvisingExplanation):
     links: tuple[LinkLoad, ...]
     cards: tuple[CardLoad, ...]
     find_parallelism: Callable[[], ParallelismAdvice | None] = field(repr=False, compare=False)
-    find_remedies: "Callable[[], tuple[PlacementRemedy, ...]]" = field(repr=False, compare=False)
+    find_remedies: Callable[[], tuple[PlacementRemedy, ...]] = field(repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
     limits: tuple[SourceLimit, ...] = ()
     overloaded: Mapping[str, float] = field(default_factory=dict)
@@ -248,7 +248,7 @@ class Sustained(AdvisingExplanation):
         return self.find_parallelism()
 
     @cached_property
-    def remedies(self) -> "tuple[PlacementRemedy, ...]":
+    def remedies(self) -> tuple[PlacementRemedy, ...]:
         """The best of the devices, links, cards and operators that would help if improved."""
         return self.find_remedies()
 
@@ -335,35 +335,35 @@ class Sustained(AdvisingExplanation):
 
     @property
     def source_lines(self) -> tuple[str, ...]:
-        """Shares at which sources run at once, of several that are not all carried whole."""
+        """Lines on the shares of several sources that are not all carried whole."""
         lines = []
-        for part in self.limits[:FEW_LISTED]:
-            names, share = some(part.sources, separator=", ", most=FEW_LISTED), percent(part.share)
-            stuck = some(part.stuck, separator=", ", most=FEW_NAMED)
+        for part in self.limits[:MAX_LISTED]:
+            names, share = some(part.sources, separator=", ", most=MAX_LISTED), percent(part.share)
+            stuck = some(part.stuck, separator=", ", most=MAX_NAMED)
             why = f", as no device that may run {stuck} is faster" if stuck else ""
             lines.append(f"Not carried whole: {names}: {share} of their rates at once{why}")
         slowest = sorted(self.overloaded.items(), key=itemgetter(1))
         if any(percent(share) != percent(self.sources[name]) for name, share in slowest):
             shares = [f"{name} {percent(share)}" for name, share in slowest]
-            listed = some(shares, separator=", ", most=FEW_LISTED)
+            listed = some(shares, separator=", ", most=MAX_LISTED)
             lines.append(f"If all sources offer their rates, they get: {listed}")
         return tuple(lines)
 
     @property
     def _further_source_lines(self) -> tuple[str, ...]:
-        """Without the first line if all sources have the share that is told anyway."""
+        """Lines on the sources, without the first if all sources have the reported share."""
         alike = len(self.limits) == 1 and not self.limits[0].stuck
         return self.source_lines[1 if alike else 0 :]
 
     def _bottlenecks(self, users: Callable[[FullestResource], str]) -> Iterator[str]:
-        """The bottleneck, or that of each source, with words on its users."""
+        """Sentences on the bottleneck, or on that of each source, with its users."""
         limits = self.limits if len(self.limits) > 1 else ()
-        for part in limits[:FEW_LISTED]:
+        for part in limits[:MAX_LISTED]:
             limit = part.resource
             whose = f"Bottleneck of {part.names} ({percent(part.share)})"
             yield f"{whose}: {limit.label} at {limit.loaded}{users(limit)}"
-        if len(limits) > FEW_LISTED:
-            yield f"and {counted(len(limits) - FEW_LISTED, 'bottleneck')} of faster sources"
+        if len(limits) > MAX_LISTED:
+            yield f"and {counted(len(limits) - MAX_LISTED, 'bottleneck')} of faster sources"
         if not limits:
             limit = self.bottleneck
             yield f"Bottleneck: {limit.label} at {limit.loaded}{users(limit)}"
@@ -414,7 +414,7 @@ class Sustained(AdvisingExplanation):
         rows.sort(key=itemgetter(0), reverse=True)
         name = "link or card" if self.cards else "link"
         sheet = Sheet((name, "load", "", "carrying"), tuple(row for _, row in rows))
-        return with_rest(sheet, FEW_LISTED)
+        return with_rest(sheet, MAX_LISTED)
 
     def _advice(self) -> Iterator[str]:
         """Changes that raise the throughput."""
@@ -425,36 +425,20 @@ class Sustained(AdvisingExplanation):
         yield from self._remedies()
 
     def _remedies(self) -> Iterator[str]:
-        """What would help, if the placement carries less than the full rate."""
+        """Sentence on the remedies, if the placement carries less than the full rate."""
         if self.value >= 1:
             return
         better = "; ".join(remedy.words for remedy in self.remedies)
-        nothing = "no device, link or operator that is twice as good gains anything alone"
+        nothing = "nothing; no single device, link or operator twice as good gains anything"
         yield f"What would help, with this placement: {better or nothing}"
 
     def _title(self) -> str:
-        """Rate that the placement carries, and whether it is all of the sources' rate."""
+        """Rate that the placement carries, of the sources' rate."""
         offered = f"{digits(self.offered, 6)} tuples/s"
         if self.bottleneck.load <= 1:
             return f"carries all {offered} of the sources"
         carried = digits(self.throughput, 6)
         return f"carries {carried} of the sources' {offered} ({percent(self.value)})"
-
-
-def _remedies_of(
-    problem: Problem,
-    place: Ints,
-    value: float,
-    devices: tuple[DeviceLoad, ...],
-    links: tuple[LinkLoad, ...],
-    cards: tuple[CardLoad, ...],
-) -> "tuple[PlacementRemedy, ...]":
-    """What would help; a placement that carries everything needs nothing."""
-    if value >= 1:
-        return ()
-    from streamplace.objectives.throughput.remedies import remedies
-
-    return remedies(problem, place, value, devices, links, cards)
 
 
 def explain(problem: Problem, placement: Placement) -> Sustained:
@@ -472,12 +456,13 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
     fullest = name(bottleneck(loads))
     limits = source_limits(problem, place, loads, name) if len(instance.sources) > 1 else ()
     names, rates = problem.graph.operators.name, problem.graph.operators.rate
-    held = {source: limit.share for limit in limits for source in limit.sources}
-    most = 1.0 if held else value
-    sources = {names[v]: held.get(names[v], most) for v in problem.graph.sources}
+    limited = {source: limit.share for limit in limits for source in limit.sources}
+    usual = 1.0 if limited else value
+    sources = {names[v]: limited.get(names[v], usual) for v in problem.graph.sources}
     carried = overloaded_shares(instance, place).tolist() if limits else []
     overloaded = {names[v]: share for v, share in zip(instance.sources, carried, strict=False)}
     emitted = value * problem.graph.source_rate
+    held_back = value < 1
     if len(set(sources.values())) > 1:
         emitted = sum(sources[names[v]] * float(rates[v]) for v in problem.graph.sources)
     return Sustained(
@@ -489,9 +474,11 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         devices=devices,
         links=links,
         cards=cards,
-        find_move=partial(best_move, problem, place, fullest) if value < 1 else _nothing,
-        find_parallelism=partial(more_subtasks, problem, place, fullest) if value < 1 else _nothing,
-        find_remedies=partial(_remedies_of, problem, place, value, devices, links, cards),
+        find_move=partial(best_move, problem, place, fullest) if held_back else _nothing,
+        find_parallelism=partial(more_subtasks, problem, place, fullest) if held_back else _nothing,
+        find_remedies=partial(remedies, problem, place, value, devices, links, cards)
+        if held_back
+        else tuple,
         assumptions=assumptions(problem),
         limits=limits,
         overloaded=overloaded,
@@ -536,15 +523,15 @@ def _sheet_of_devices(
 
 
 def _users(limit: FullestResource) -> str:
-    """Users of a bottleneck; for a core, the operators that fill it alone."""
+    """Users of a bottleneck; for a core, the operators that fill it by themselves."""
     if isinstance(limit, FullestSubtask):
-        others = some(limit.carries[1:], attrgetter("name"), ", ", FEW_NAMED)
+        others = some(limit.carries[1:], attrgetter("name"), ", ", MAX_NAMED)
         return f"; as full: {others}" if others else ""
-    names = some(limit.carries, attrgetter("name"), ", ", FEW_NAMED)
+    names = some(limit.carries, attrgetter("name"), ", ", MAX_NAMED)
     if limit.kind == "core":
         who = f"{names} fills alone" if len(limit.carries) == 1 else f"each of {names} fills"
         return f", which {who}"
-    carried = some(limit.carries, lambda c: f"{c.name} ({percent(c.load)})", ", ", FEW_NAMED)
+    carried = some(limit.carries, lambda c: f"{c.name} ({percent(c.load)})", ", ", MAX_NAMED)
     return f", carrying {carried}"
 
 
@@ -570,8 +557,8 @@ def _carried(part: LinkLoad | CardLoad, operators: Mapping[str, str] | None) -> 
 
     With the operators of subtasks, streams between operators in one line.
     """
-    most = part.bandwidth_bps
-    limit = ", no limit" if most is None else f" of {format_bandwidth(most)}"
+    bandwidth = part.bandwidth_bps
+    limit = ", no limit" if bandwidth is None else f" of {format_bandwidth(bandwidth)}"
     before = f"{format_bandwidth(8 * part.bytes_per_s)}{limit}: "
     if operators is None:
         return Names.of(part.streams, attrgetter("name"), before=before)

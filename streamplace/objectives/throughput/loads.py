@@ -147,7 +147,7 @@ class FullestResource:
 
     @property
     def loaded(self) -> str:
-        """Its load; of a part that is used at any rate, also what the rate needs of the rest."""
+        """Load in words; beside a constant part, also the share of the rest that the rate needs."""
         if not self.constant:
             return percent(self.load)
         rest = ""
@@ -170,9 +170,9 @@ class SourceLimit:
     """Sources that are not carried whole, and the resource that is full at their share."""
 
     sources: tuple[str, ...]
-    share: float  # of their own rates at which they can run, all sources at once
+    share: float  # of their rates at which they can run, all sources at once
     resource: FullestResource
-    stuck: tuple[str, ...]  # operators because of which no placement carries them further
+    stuck: tuple[str, ...]  # operators that limit these sources under every placement
 
     @property
     def names(self) -> str:
@@ -193,8 +193,8 @@ class FullestSubtask(FullestResource):
     @property
     def label(self) -> str:
         """Operator and rate for a sentence: "a subtask of ask (reads at most 300 tuples/s)"."""
-        most = f"{'emits' if self.emits else 'reads'} at most {digits(self.max_rate, 6)} tuples/s"
-        return f"a subtask of {self.carries[0].name} ({most})"
+        limit = f"{'emits' if self.emits else 'reads'} at most {digits(self.max_rate, 6)} tuples/s"
+        return f"a subtask of {self.carries[0].name} ({limit})"
 
 
 def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tuple[DeviceLoad, ...]:
@@ -202,7 +202,7 @@ def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tupl
     instance, label, devices = problem.instance, problem.graph.operators.name.__getitem__, []
     for d, name in enumerate(placement.devices):
         rows = np.flatnonzero(placement.index == d).astype(np.int32)
-        own = instance.full_load[rows, instance.device_type[d]]
+        shares = instance.full_load[rows, instance.device_type[d]]
         devices.append(
             DeviceLoad(
                 name,
@@ -210,16 +210,16 @@ def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tupl
                 float(loads.cores[d]),
                 float(loads.egress[d]),
                 float(loads.ingress[d]),
-                Carriers(label, rows, own),
+                Carriers(label, rows, shares),
                 float(loads.constants[d]),
-                _rest(float(loads.devices[d]), float(own.sum())),
+                _rest(float(loads.devices[d]), float(shares.sum())),
             )
         )
     return tuple(devices)
 
 
 def _rest(whole: float, parts: float) -> float:
-    """What is left of a load, 0 if that is rounding."""
+    """Load without its parts; 0 if the difference is rounding."""
     return whole - parts if whole - parts > ROUNDING * whole else 0.0
 
 
@@ -316,7 +316,7 @@ def source_limits(
     loads: "Loads",
     name: Callable[["Bottleneck"], FullestResource],
 ) -> tuple[SourceLimit, ...]:
-    """Return the levels at which sources run that are not carried whole, and what limits each.
+    """Return the levels of sources that are not carried whole, with the resource that limits each.
 
     ``name`` describes a resource.
     """
@@ -331,7 +331,7 @@ def source_limits(
 def limited_levels(
     problem: Problem, place: Ints, loads: "Loads"
 ) -> Iterator[tuple["SourceLevel", "Bottleneck"]]:
-    """Yield levels of sources that are not carried whole, and the resource that is full at each."""
+    """Yield the levels of sources that are not carried whole, with the resource full at each."""
     from streamsim import bottleneck
 
     from streamplace.model.source_levels import slowdowns, source_levels
@@ -369,12 +369,12 @@ def _resource(instance: "Instance", place: Ints, loads: "Loads", row: int) -> "B
 
 
 def _equal(loads: Floats, load: float) -> Bools:
-    """Whether each of the loads, which may be infinite, is that load but for rounding."""
+    """Whether each of the loads, perhaps infinite, equals one load up to rounding."""
     return np.asarray((loads >= (1 - ROUNDING) * load) & ((1 - ROUNDING) * loads <= load))
 
 
 def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) -> FullestResource:
-    """Operators of which a single subtask fills the core."""
+    """Bottleneck with the operators whose single subtask fills the core."""
     instance = problem.instance
     kind = instance.device_type[top.device]
     fills = (place == top.device) & _equal(instance.core_pressure[:, kind], top.load)
@@ -390,7 +390,7 @@ def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) ->
 def _fullest_subtask(
     problem: Problem, place: Ints, top: "Bottleneck", device: str
 ) -> FullestSubtask | None:
-    """Operators of which a subtask is at its ``max_rate``; None if their CPU limits instead."""
+    """Bottleneck with the operators at their ``max_rate``; None if CPU limits instead."""
     rows = at_max_rate(problem, place, top)
     if not len(rows):
         return None
@@ -402,14 +402,14 @@ def _fullest_subtask(
 
 
 def at_max_rate(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
-    """Operators at a core that is the bottleneck whose ``max_rate`` limits, and not their CPU."""
+    """Operators on the device of a full core that are limited by ``max_rate``, not by CPU."""
     shares = shares_of_max_rate(problem.instance)
     full = (place == top.device) & (shares > 0) & _equal(shares, top.load)
     return np.flatnonzero(full).astype(np.int32)
 
 
 def shares_of_max_rate(instance: "Instance") -> Floats:
-    """Share of its largest rate that the busiest subtask of each operator reads, [N]."""
+    """Rate of the busiest subtask of each operator, as a share of its ``max_rate``, [N]."""
     if not len(instance.max_rate):
         return np.zeros(instance.n_operators)
     return np.asarray(instance.input_rate / (instance.parallelism * instance.max_rate))

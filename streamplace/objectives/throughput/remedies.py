@@ -19,15 +19,15 @@ from streamplace.objectives.throughput.loads import CardLoad, DeviceLoad, LinkLo
 if TYPE_CHECKING:
     from streamplace.objectives.throughput.loads import Carried
 
-MOST_TRIED, MOST_PAIRS = 6, 2_000_000
-"""Most devices, links and cards to try, the fullest first; fewer of clusters with many pairs."""
-LEAST_GAIN = 1e-3
+MAX_TRIED, MAX_PAIRS = 6, 2_000_000
+"""Devices, links and cards to try, the fullest first; and this number times pairs of devices."""
+MIN_GAIN = 1e-3
 """Share of the throughput that a remedy must gain."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRemedy:
-    """Something better, and the relative throughput of the same placement with it."""
+    """An improvement, and the relative throughput of the same placement with it."""
 
     kind: str  # "device", "link", "card" or "operator"
     name: str
@@ -36,7 +36,7 @@ class PlacementRemedy:
 
     @property
     def words(self) -> str:
-        """What would be better, and what that would give."""
+        """Improvement in words, with the resulting throughput."""
         return f"{self.name} {self.change} ({percent(self.relative_throughput)})"
 
 
@@ -54,7 +54,7 @@ def remedies(
     best: dict[str, PlacementRemedy] = {}
     for kind, name, change, changed in _changes(problem, devices, links, cards):
         reached = throughput_of(changed.instance, place)
-        least = best[kind].relative_throughput if kind in best else value * (1 + LEAST_GAIN)
+        least = best[kind].relative_throughput if kind in best else value * (1 + MIN_GAIN)
         if reached > least:
             best[kind] = PlacementRemedy(kind, name, change, reached)
     return tuple(sorted(best.values(), key=attrgetter("relative_throughput"), reverse=True))
@@ -70,13 +70,13 @@ def _changes(
     from streamplace.model.what_if import changed_cluster, changed_problem
 
     cluster = problem.cluster
-    most = max(1, min(MOST_TRIED, MOST_PAIRS // problem.n_devices**2))
+    n_tried = max(1, min(MAX_TRIED, MAX_PAIRS // problem.n_devices**2))
 
     def doubled(key: str, number: float) -> Problem:
         return replace(problem, cluster=changed_cluster(cluster, {key: 2 * float(number)}))
 
     full = sorted(devices, key=lambda device: -max(device.load, device.busiest_core))
-    full = [d for d in full if max(d.load, d.busiest_core) > 1][:most]
+    full = [d for d in full if max(d.load, d.busiest_core) > 1][:n_tried]
     for device in full:
         row = cluster.devices.index(device.name)
         changed = doubled(f"{device.name}.mips", cluster.devices.mips[row])
@@ -85,12 +85,12 @@ def _changes(
             seconds[:, row] /= 2
             changed = replace(problem, seconds=seconds)
         yield "device", device.name, "at twice its speed", changed
-    for link in [link for link in links if link.load > 1][:most]:
+    for link in [link for link in links if link.load > 1][:n_tried]:
         ends = cluster.devices.index(link.source), cluster.devices.index(link.target)
         key = f"{link.source}->{link.target}.bandwidth"
         name = f"link {link.source}→{link.target}"
         yield "link", name, "at twice its bandwidth", doubled(key, cluster.bandwidth_bps[ends])
-    for card in [card for card in cards if card.load > 1][:most]:
+    for card in [card for card in cards if card.load > 1][:n_tried]:
         number = getattr(cluster.devices[card.device], card.kind)
         name = f"the network card of {card.device} ({card.kind})"
         changed = doubled(f"{card.device}.{card.kind}", number)

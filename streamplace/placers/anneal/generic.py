@@ -16,12 +16,12 @@ from streamplace.model.arrays import ROUNDING, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
-from streamplace.placers.incumbent import Incumbent, SearchInterrupt, handing_on
+from streamplace.placers.incumbent import Incumbent, SearchInterrupt, interruptible
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 
 BATCH = 32
-MOST_CHANGES = 4
+MAX_CHANGES = 4
 """Most operators (or colocated groups) in which a neighbour differs."""
 PATIENCE = 30
 """Batches without a better neighbour before the climb jumps away from the best placement."""
@@ -66,7 +66,9 @@ def min_devices(
         return problem.placement(result.placement.index) if enough else None
 
     whole = sustaining(strongest, meter.part(SHARE_OF_NUMBER) or Budget(None, 1))
-    for k in range(least_devices(problem, condition.limit), problem.n_devices + (whole is None)):
+    for k in range(
+        least_devices_by_cpu(problem, condition.limit), problem.n_devices + (whole is None)
+    ):
         if whole is not None and meter.late:
             break
         few = sustaining(strongest[:k], meter.some(SHARE_OF_NUMBER))
@@ -75,7 +77,7 @@ def min_devices(
     return whole
 
 
-def least_devices(problem: Problem, limit: float) -> int:
+def least_devices_by_cpu(problem: Problem, limit: float) -> int:
     """Lower bound of the number of devices whose CPU sustains a relative throughput."""
     if limit <= 0:
         return 1
@@ -120,7 +122,8 @@ def best_by(
         with _by_another_objective():
             few = min_devices(problem, condition, seed, meter)
         answer = climb(problem, objective, start if few is None else (*start, few), seed, meter)
-        return replace(answer, bound=float(least_devices(problem, condition.limit)))
+        by_cpu = float(least_devices_by_cpu(problem, condition.limit))
+        return replace(answer, bound=max(by_cpu, objective.bound(problem) or by_cpu))
     with _by_another_objective():
         guides = _guides(problem, objective, seed, meter)
     return climb(problem, objective, (*start, *guides), seed, meter)
@@ -187,7 +190,7 @@ def climb(
 
     stuck, bound = 0, objective.bound(problem)
     bound = objective.limit if bound is None else bound
-    with handing_on(answer):
+    with interruptible(answer):
         while (bound is None or objective.better(bound, best.value)) and (
             size := meter.chunk(BATCH)
         ):
@@ -209,7 +212,7 @@ def climb(
 
 def _neighbours(problem: Problem, place: Ints, rng: np.random.Generator) -> Ints:
     """Batch of placements that differ from ``place`` in a few operators."""
-    n_changes = rng.integers(1, MOST_CHANGES, size=BATCH, endpoint=True)
+    n_changes = rng.integers(1, MAX_CHANGES, size=BATCH, endpoint=True)
     batch = np.tile(place, (BATCH, 1))
     for row, n in zip(batch, n_changes, strict=True):
         row[rng.integers(problem.n_operators, size=n)] = rng.integers(problem.n_devices)

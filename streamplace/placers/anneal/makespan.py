@@ -27,7 +27,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.makespan import least_makespan
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.walk import ENOUGH
-from streamplace.placers.incumbent import Incumbent, handing_on
+from streamplace.placers.incumbent import Incumbent, interruptible
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged, judge_schedule
@@ -39,11 +39,11 @@ from streamplace.scheduling.insertion import (
     plain_choice,
 )
 from streamplace.scheduling.lists import placed, quick_lists, quickest_device, with_lookahead
-from streamplace.scheduling.ranks import by_rank, by_start, falling, least_after, upward
+from streamplace.scheduling.ranks import by_rank, by_start, least_after, priorities_of, upward
 from streamplace.scheduling.stages import Stage, Stages, least_by_work
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
-MOST_TASKS = 3000
+MAX_TASKS = 3000
 """Most tasks; with more, a move, which times all later tasks, is too slow (`reschedule`)."""
 FIRST_ROUND = 1000
 """Moves of the first round, and of the first search of a stage."""
@@ -56,7 +56,7 @@ LOOKS = (1.0, 0.5, 0.0, 0.75, 0.25)
 """Amounts of look-ahead, as shares of the least time to the end, in turn."""
 NOISE = (0.0, 0.002, 0.01)
 """Noise in the order, as shares of the makespan, in turn."""
-MOST_CELLS = 2_000_000_000
+MAX_CELLS = 2_000_000_000
 """Most streams times pairs of devices for which schedules look ahead."""
 
 
@@ -86,14 +86,14 @@ def shortest(
 
     def best() -> Found:
         judged = judge_plan(problem, objective, tasks, best_plan(anneal), anneal.best)
-        for placement in start:  # in the order of arrival, it may be better than by priorities
+        for placement in start:  # its own order may be better than that of the plan
             value = objective.value(problem, placement)
             if objective.better(value, judged.value):
                 judged = Judged(placement, value)
                 meter.note(value)
         return Found(judged.placement, bound, tuple(meter.trace))
 
-    with handing_on(best):
+    with interruptible(best):
         _improve(anneal, plans, bound, meter)
     return best()
 
@@ -180,7 +180,7 @@ def best_plan(anneal: _core.Annealing) -> PassPlan:
 
 def with_priorities(problem: Problem, plan: PassPlan) -> Placement:
     """Placement with the order of a plan as priorities."""
-    return problem.placement(plan.place, falling(plan.order))
+    return problem.placement(plan.place, priorities_of(plan.order))
 
 
 def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
@@ -189,7 +189,7 @@ def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
     if tasks.core_start[-1] > tasks.n_devices:
         start = _core.start_times(tasks.core, order, plan.place)
         order = order[np.argsort(start[order], kind="stable")]
-    return problem.placement(plan.place, falling(order), "order")
+    return problem.placement(plan.place, priorities_of(order), "order")
 
 
 def judge_plan(
@@ -249,7 +249,7 @@ def reschedule(
     best = Incumbent[Placement](objective.better, meter)
     bound = least_makespan(problem)
     tasks = tasks_of(problem)
-    stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
+    stages = None if objective.relocation is not None else Stages.of(tasks, MAX_TASKS)
     starts = (Judged(placement, objective.value(problem, placement)) for placement in start)
     schedules: Iterator[Judged] = chain(starts, _schedules(problem, objective, tasks, seed))
     if stages is not None:
@@ -265,7 +265,7 @@ def reschedule(
                 return False
         return True
 
-    with handing_on(lambda: None if best.empty else best.answer(best.solution, bound)):
+    with interruptible(lambda: None if best.empty else best.answer(best.solution, bound)):
         if take_all(schedules) and stages is not None:
             rank = by_rank(tasks, upward(tasks))
             plan = plan_from(problem, tasks, rank, best.solution)
@@ -277,7 +277,7 @@ def reschedule(
 def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) -> Iterator[Judged]:
     """Yield placements of schedules without end."""
     rng = np.random.default_rng(seed)
-    amounts = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MOST_CELLS else (0.0,)
+    amounts = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MAX_CELLS else (0.0,)
     after = least_after(tasks) if len(amounts) > 1 else np.zeros((0, 0))
     rank, least, best = upward(tasks), np.inf, None
     number = 0

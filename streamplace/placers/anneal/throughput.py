@@ -24,7 +24,7 @@ from streamplace.placers.anneal.starts import (
     places_of,
 )
 from streamplace.placers.anneal.walk import peak_of, placement_of, proceed, value_of
-from streamplace.placers.incumbent import handing_on
+from streamplace.placers.incumbent import interruptible
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
@@ -41,12 +41,10 @@ MET = 1e-11
 FIRST_PART, FIRST_PART_OF_MANY = 16_000, 500_000
 """Proposals of the first of several searches with constant loads; each further search has twice as
 many, so that a longer budget continues a shorter one."""
-MOST_TIMES = 1e6
+MAX_TIMES = 1e6
 """Largest factor of constant loads, for placements where these alone are too much."""
 COARSEST_PER_DEVICE = 40
-SHRINK = 2.5
-"""Largest ratio of the units of a level to those of the next coarser one."""
-LEAST_SHRINK = 0.95
+MAX_UNITS_KEPT = 0.95
 """Share of units above which a further level is not worth it, so that coarsening ends."""
 COARSE_STEPS = 100_000
 USUAL_MIX, COARSE_MIX = (0.3, 0.2, 0.5), (0.05, 0.2, 0.7)
@@ -81,7 +79,7 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
         proven = value if proven <= value * (1 + MET) else proven
         return Found(placement, proven, tuple(meter.trace))
 
-    with handing_on(best):
+    with interruptible(best):
         descent.run()
     return best()
 
@@ -102,7 +100,7 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
         proven = value if value * bound >= 1 - MET else 1 / bound
         return Found(placement, proven, tuple(meter.trace))
 
-    with handing_on(best):
+    with interruptible(best):
         while True:
             part = Meter(meter.up_to(size))
             level = finest_level(problem, times)
@@ -114,7 +112,7 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
             meter.note(value)
             if value * bound >= 1 - MET or meter.over or part.spent == 0:
                 break
-            times = max(bound, min(1 / value, MOST_TIMES) if value else MOST_TIMES)
+            times = max(bound, min(1 / value, MAX_TIMES) if value else MAX_TIMES)
             size, seed = 2 * size, seed + 1
     return best()
 
@@ -240,7 +238,7 @@ def _coarsened(
     while (n := len(place)) > goal and not meter.late:
         fine, order = levels[-1], rng.permutation(n)
         group, n_groups = fine.compiled.heavy_groups(place, order, 4.0 / goal, meter.remaining)
-        if n_groups > LEAST_SHRINK * n:
+        if n_groups > MAX_UNITS_KEPT * n:
             break
         levels.append(contracted(fine, group, n_groups))
         groups.append(group)

@@ -23,14 +23,14 @@ def exact(
 ) -> Found:
     """Prove the best placement, or give the best found and a bound when the budget ends.
 
-    Of the placements of up to 200 operators that keep up, it looks for the one whose fullest
-    resource is least loaded, with what is left of the budget.
+    If a placement of up to 200 operators keeps up, the rest of the budget goes to lowering the load
+    of its fullest resource.
 
     Parameters
     ----------
     workers
-        Threads of CP-SAT, the last resort. One where the budget counts evaluations, so that the
-        answer depends on the seed alone.
+        Threads of CP-SAT, the last resort. One under a limit of evaluations, so that the answer
+        depends on the seed alone.
     start
         Placements to begin with; the answer is never worse than any of them.
     """

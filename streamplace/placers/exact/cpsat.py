@@ -34,10 +34,10 @@ SECONDS_PER_EVALUATION = 1e-6
 """Deterministic seconds that count as one evaluation."""
 SCALE = 1e8
 """Integer that stands for the cut."""
-MOST_GRAINS = 2.0**40
+MAX_GRAINS = 2.0**40
 """Most units in which a device's memory is counted; bytes if it has fewer."""
 PEAK_CLEARANCE = 5e-7
-MOST_PEAK_BOOLEANS = 100_000
+MAX_PEAK_BOOLEANS = 100_000
 """Clearance of the model of the peak load, and its most Booleans; more take too long to solve."""
 
 
@@ -78,7 +78,7 @@ class PlacementModel:
         """Limit the memory of devices; fractions of sizes are rounded down and capacities up."""
         whole = bool((sizes == np.floor(sizes)).all())
         for d in np.flatnonzero(np.isfinite(room)).tolist():
-            grain = max(1.0, room[d] / MOST_GRAINS)
+            grain = max(1.0, room[d] / MAX_GRAINS)
             terms = [int(sizes[u] / grain) * x[d] for u, x in enumerate(self.x) if d in x]
             limit = with_slack(room)[d] / grain
             self.cp.add(sum(terms) <= int(limit if whole and grain == 1 else np.ceil(limit)))
@@ -164,10 +164,10 @@ def solve_model(model: "cp_model.CpModel", effort: Effort) -> Solution:
     )
 
 
-def too_large(units: Units) -> bool:
+def is_too_large(units: Units) -> bool:
     """Whether the model is too large to solve in any useful time."""
     d = units.n_devices
-    return units.n_units * d + len(units.source) * d * d > MOST_PEAK_BOOLEANS
+    return units.n_units * d + len(units.source) * d * d > MAX_PEAK_BOOLEANS
 
 
 class AssignmentModel(PlacementModel):

@@ -1,10 +1,10 @@
-"""Enumeration: all legal placements of the units, of equal empty devices only the first.
+"""Enumeration: all legal placements of the units, with only the first of equal empty devices.
 
-Any objective whose values do not depend on an order of the operators is proven by it, under any
-conditions, if few placements are legal.
+If few placements are legal, it proves the best value of any objective that does not depend on an
+order of the operators, under any conditions.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from streamsim import _core
@@ -14,15 +14,15 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.units import Units, units_of
-from streamplace.placers.incumbent import Incumbent, handing_on
+from streamplace.placers.incumbent import Incumbent, interruptible
 from streamplace.placers.meter import ENDLESS, Meter, Remaining
 from streamplace.placers.registry import Budget, Found, Placer
 from streamplace.placers.stopwatch import now
 
-MOST_PLACEMENTS, PER_SECOND = 1_000_000, 200_000
+MAX_PLACEMENTS, PER_SECOND = 1_000_000, 200_000
 """Most legal placements that are all evaluated, and most per second of a budget."""
-MOST_UNITS = 200
-"""Most units of which few placements may be legal; to find out takes longer with more."""
+MAX_UNITS = 200
+"""Units of a problem whose legal placements are counted; with more, that takes too long."""
 HALF = 0.5
 """Share of a budget for trying all placements before any search."""
 LISTED = 0.1
@@ -48,7 +48,7 @@ def best_of_all(problem: Problem, objective: Objective, *, seed: int, budget: Bu
     def found(bound: float | None = None) -> Found:
         return best.answer(problem.placement(best.solution[unit]), bound)
 
-    with handing_on(lambda: None if best.empty else found()):
+    with interruptible(lambda: None if best.empty else found()):
         whole = judge_all(units, meter, judge)
     return found(best.value if whole and abs(best.value) < BEYOND else None)
 
@@ -59,7 +59,7 @@ BEST_OF_ALL = Placer("enumeration", "The best of all legal placements.", best_of
 
 def is_enumerable(problem: Problem, objective: Objective, budget: Budget) -> bool:
     """Whether half of a budget may suffice for all placements, which proves the best value."""
-    most = float(MOST_PLACEMENTS)
+    most = float(MAX_PLACEMENTS)
     if budget.evaluations is not None:
         most = min(most, HALF * budget.evaluations)
     if budget.seconds is not None:
@@ -71,7 +71,7 @@ def is_enumerable(problem: Problem, objective: Objective, budget: Budget) -> boo
 
 
 def _units(problem: Problem, objective: Objective) -> Units:
-    """Units of a problem; no devices are equal where it counts which of them an operator is on."""
+    """Units of a problem; beside a present placement, no devices are interchangeable."""
     units = units_of(problem)
     if objective.relocation is None:
         return units
@@ -79,9 +79,9 @@ def _units(problem: Problem, objective: Objective) -> Units:
 
 
 def judge_all(units: Units, meter: Meter, judge: Callable[[Ints], object]) -> bool:
-    """Judge all legal placements within the budget; return whether that was all of them.
+    """Judge all legal placements within the budget; return whether all were judged.
 
-    The first is judged in any case, and with a limit of time as many at once as take `PAUSE`.
+    The first is judged in any case. Under a limit of time, a batch takes about `PAUSE`.
     """
     listing = _core.Listing(units.compiled)
     together = BATCH if meter.seconds is None else 1
@@ -101,18 +101,8 @@ def judge_all(units: Units, meter: Meter, judge: Callable[[Ints], object]) -> bo
     return True
 
 
-def legal_placements(units: Units) -> Iterator[Ints]:
-    """Yield batches [B, U] of all legal placements, each once up to swaps of equal devices.
-
-    A batch has fewer than `BATCH`, or none, at the end or where few placements are legal.
-    """
-    listing = _core.Listing(units.compiled)
-    while not listing.is_over:
-        yield listing.proceed(BATCH, STEPS, ENDLESS)
-
-
 def are_few(units: Units, most: int, seconds: float | None = None) -> bool:
     """Whether at most so many placements, up to swaps of equal devices, are quickly listed."""
-    if units.n_units > MOST_UNITS:
+    if units.n_units > MAX_UNITS:
         return False
     return units.compiled.are_few(most, BATCH, STEPS, Remaining(seconds))

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from streamsim import _core
-from streamsim.passes.sending import sending_times
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.placement import Placement
@@ -50,14 +49,14 @@ from streamplace.placers.exact.cpsat import (
     effort_of,
     solve_model,
 )
-from streamplace.placers.incumbent import Incumbent, SearchInterrupt, handing_on
+from streamplace.placers.incumbent import Incumbent, SearchInterrupt, interruptible
 from streamplace.placers.meter import ENDLESS, Meter, Remaining
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.scheduled import planned_order
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule
 from streamplace.scheduling.ranks import after_predecessors, by_rank, least_after, upward
 from streamplace.scheduling.stages import Slack, Stage, Stages, least_by_work
-from streamplace.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.tasks import Tasks, tasks_of, transfer
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -68,16 +67,16 @@ QUICK_SECONDS, QUICK_EVALUATIONS = 0.05, 10_000
 """Limits of the first search, after which windows prove most small problems."""
 LONG_SHARE, LONG_SECONDS, LONG_EVALUATIONS = 0.3, 3.0, 300_000
 """Share of the remaining budget for the second search, and its limits."""
-QUICKLY_EXCLUDED = 300
+MAX_QUICK_TASKS = 300
 """Most tasks for which windows take negligible time."""
 CLOSED = 5e-7
 """Relative tolerance of proofs by stages, each of which is exact up to `CLEARANCE`."""
 CLEARANCE = 1e-7
-MOST_BOOLEANS = 150_000
+MAX_BOOLEANS = 150_000
 """Clearance of the model of a timetable, and its most Booleans; more take too long to solve."""
-FEW_TASKS, MOST_TASKS = 100, 200
+PREFERRED_TASKS, MAX_TASKS = 100, 200
 """Preferred and largest number of tasks of a stage; omissions are better than larger stages."""
-MOST_IN_ALL, MOST_PAIRS, MOST_CELLS = 30_000, 100_000, 100_000_000
+MAX_PASS_TASKS, MAX_PAIRS, MAX_CELLS = 30_000, 100_000, 100_000_000
 """Limits of tasks, of stages times pairs of devices, and of tasks times devices cubed."""
 NEAR = 1 + 2 * CLEARANCE
 """Factor within which two times count as equal."""
@@ -100,7 +99,7 @@ def prove_shortest(
     """Return the best schedule found, and a lower bound of the makespan."""
     proof = Proof(problem, objective, start, seed, Meter(budget))
     proof.search(QUICK_SECONDS, QUICK_EVALUATIONS, 1.0)
-    with handing_on(proof.found):
+    with interruptible(proof.found):
         if not (proof.by_stages(workers) or proof.by_windows()):
             proof.search(LONG_SECONDS, LONG_EVALUATIONS, LONG_SHARE)
             if not proof.by_windows():
@@ -153,7 +152,7 @@ class Proof:
 
     def by_windows(self) -> bool:
         """Compute windows; return whether they, or the bound, prove the best schedule."""
-        meter, is_quick = self.meter, self._tasks.n_tasks <= QUICKLY_EXCLUDED
+        meter, is_quick = self.meter, self._tasks.n_tasks <= MAX_QUICK_TASKS
         if meter.late and not (is_quick and meter.seconds != 0):
             return False
         cut = self.best.value * (1 - ROUNDING)
@@ -178,7 +177,7 @@ class Proof:
 
     def by_solver(self, workers: int) -> None:
         """Run CP-SAT for the rest of the budget."""
-        if self.meter.late or n_booleans(self._tasks, self._windows) > MOST_BOOLEANS:
+        if self.meter.late or n_booleans(self._tasks, self._windows) > MAX_BOOLEANS:
             return
         classes = self._problem.interchangeable
         model = TimetableModel(self._tasks, self._windows, classes, self.best.value)
@@ -303,7 +302,7 @@ class TimetableModel(PlacementModel):
         sending = []
         for a in senders:
             for b in receivers:
-                seconds = self._transfer(e, a, b)
+                seconds = transfer(tasks, e, a, b)
                 before = windows.head[u, a] + windows.work[u, a] + seconds
                 if before + windows.work[v, b] + windows.tail[v, b] > self.unscaled(self.ceiling):
                     continue
@@ -315,13 +314,6 @@ class TimetableModel(PlacementModel):
         for b, x in receivers.items():
             self.cp.add(sum(y[a, b] for a in senders if (a, b) in y) == x)
         self.cp.add(self.start[v] >= self.start[u] + worked + sum(sending))
-
-    def _transfer(self, e: int, a: int, b: int) -> float:
-        tasks = self._tasks
-        if a == b:
-            return 0.0
-        latency, wire = tasks.latency[a, b], tasks.wire[a, b]
-        return float(sending_times(latency, tasks.size[e], wire, tasks.fixed_s[e]))
 
 
 def _rival_pairs(tasks: Tasks) -> Iterator[tuple[int, int]]:
@@ -461,13 +453,13 @@ def unruled(tasks: Tasks) -> Tasks:
 def stages_of(tasks: Tasks) -> Stages | None:
     """Split a pass into stages that can be proven one by one; None if that is impossible."""
     pairs = tasks.n_devices**2
-    if tasks.n_tasks > MOST_IN_ALL or tasks.n_tasks * tasks.n_devices * pairs > MOST_CELLS:
+    if tasks.n_tasks > MAX_PASS_TASKS or tasks.n_tasks * tasks.n_devices * pairs > MAX_CELLS:
         return None
     slack = _slack(tasks)
-    stages = Stages.of(tasks, FEW_TASKS, slack)
-    if stages is None and tasks.n_tasks > 2 * FEW_TASKS:  # no stage has more than half of all
-        stages = Stages.of(tasks, MOST_TASKS, slack)
-    return None if stages is None or len(stages.stages) * pairs > MOST_PAIRS else stages
+    stages = Stages.of(tasks, PREFERRED_TASKS, slack)
+    if stages is None and tasks.n_tasks > 2 * PREFERRED_TASKS:  # no stage has more than half of all
+        stages = Stages.of(tasks, MAX_TASKS, slack)
+    return None if stages is None or len(stages.stages) * pairs > MAX_PAIRS else stages
 
 
 def prove_stages(
@@ -536,7 +528,7 @@ def _whole(tasks: Tasks, stages: Stages, plans: list[PassPlan]) -> tuple[PassPla
 
     One plan runs omitted tasks just before their first successor, the other as early as possible.
     """
-    n, outside = tasks.n_tasks, ~stages.inside
+    n, outside = tasks.n_tasks, ~stages.included
     when, place = np.full(n, float(n)), np.full(n, NOWHERE, np.int32)
     home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
     count = 0
@@ -544,7 +536,7 @@ def _whole(tasks: Tasks, stages: Stages, plans: list[PassPlan]) -> tuple[PassPla
         when[stage.rows[plan.order]] = np.arange(count, count + len(plan.order))
         place[stage.rows] = plan.place
         count += len(plan.order)
-    home[tasks.unit[stages.inside]] = place[stages.inside]
+    home[tasks.unit[stages.included]] = place[stages.included]
     backwards = tasks.order[::-1]
     for v in backwards[outside[backwards]]:
         takers, unit = tasks.target[tasks.out_start[v] : tasks.out_end[v]], tasks.unit[v]

@@ -28,15 +28,15 @@ from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs
 from streamplace.placers.exact.units import Units
 from streamplace.placers.meter import ENDLESS, Remaining
 
-MOST_STATES = 200_000
+MAX_STATES = 200_000
 """Most states of a packing."""
 RESOLUTION = 1 << 16
-FEWEST_STREAMS = 3
-MOST_HUBS = 2
-MOST_COVERINGS = 50_000
+MIN_HUB_STREAMS = 3
+MAX_HUBS = 2
+MAX_COVERINGS = 50_000
 """Most numbers of covered units of each kind."""
 DIGITS = 12
-MOST_BITS = 62
+MAX_BITS = 62
 """Most bits of the words of patterns."""
 
 
@@ -56,9 +56,9 @@ def hubs_of(units: Units) -> list[Hub]:
     if (units.classes != units.classes[0]).any() or units.n_devices < 2:
         return []
     degree = np.diff(units.start)
-    chosen = [u for u in np.argsort(-degree, kind="stable") if degree[u] >= FEWEST_STREAMS]
-    hubs = [_hub(units, int(u)) for u in chosen[:MOST_HUBS]]
-    return [hub for hub in hubs if np.prod(hub.counts + 1.0) <= MOST_COVERINGS]
+    chosen = [u for u in np.argsort(-degree, kind="stable") if degree[u] >= MIN_HUB_STREAMS]
+    hubs = [_hub(units, int(u)) for u in chosen[:MAX_HUBS]]
+    return [hub for hub in hubs if np.prod(hub.counts + 1.0) <= MAX_COVERINGS]
 
 
 def placed(hub: Hub, taken: Longs) -> Ints:
@@ -110,7 +110,7 @@ def patterns_below(units: Units, cut: float, remaining: Remaining) -> Patterns:
         return NO_PATTERNS
     hub = _with_itself(hub)
     bits = [int(count).bit_length() + 1 for count in hub.counts]
-    if sum(bits) > MOST_BITS:
+    if sum(bits) > MAX_BITS:
         return NO_PATTERNS
     shift = np.concatenate(([0], np.cumsum(bits)[:-1])).astype(np.int64)
     least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - ROUNDING * cut
@@ -185,7 +185,7 @@ def limits_below(units: Units, cut: float, remaining: Remaining = ENDLESS) -> Li
     return Limits(full, cut, work, power, wire, patterns, work + wire * bytes_around)
 
 
-def hopeless(limits: Limits, remaining: Remaining = ENDLESS) -> bool:
+def exceeds_capacity(limits: Limits, remaining: Remaining = ENDLESS) -> bool:
     """Whether the CPU work alone exceeds the limits."""
     return not _packs(limits.work, limits.full * limits.power, remaining)
 
@@ -193,7 +193,7 @@ def hopeless(limits: Limits, remaining: Remaining = ENDLESS) -> bool:
 def _packs(work: Floats, room: Floats, remaining: Remaining) -> bool:
     """Whether the work may fit the devices' capacities; True if deciding takes too long."""
     sizes, counts = _kinds(work[work > 0])
-    if np.prod(counts + 1.0) > MOST_STATES:
+    if np.prod(counts + 1.0) > MAX_STATES:
         return bool(work.sum() <= room.sum())
     return _core.packs(sizes, counts, np.sort(room)[::-1], remaining)
 

@@ -19,7 +19,7 @@ from streamsim.equation import n_resources
 
 from streamplace.model.arrays import ROUNDING, Ints
 from streamplace.placers.exact import peak_bounds
-from streamplace.placers.exact.cpsat import AssignmentModel, effort_of, too_large
+from streamplace.placers.exact.cpsat import AssignmentModel, effort_of, is_too_large
 from streamplace.placers.exact.units import Units, are_legal, contracted
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
@@ -142,7 +142,7 @@ class Prover:
             return 1
         units, group = smaller
         limits = peak_bounds.limits_below(units, cut, self._meter.remaining)
-        if peak_bounds.hopeless(limits, self._meter.remaining):
+        if peak_bounds.exceeds_capacity(limits, self._meter.remaining):
             self._exclude(cut)
             return 1
         nodes = max(0, nodes)  # the tries before may have used more
@@ -179,7 +179,7 @@ class Prover:
             return True
         units, _ = smaller
         limits = peak_bounds.limits_below(units, cut, meter.remaining)
-        return peak_bounds.hopeless(limits, meter.remaining) or any(
+        return peak_bounds.exceeds_capacity(limits, meter.remaining) or any(
             _core.spread(hub, cut, units.n_devices, steps, meter.remaining)[0] is False
             for hub in peak_bounds.hubs_of(units)
         )
@@ -202,7 +202,7 @@ class Prover:
         if smaller is None:
             return self._exclude(self._cut)
         units, group = smaller
-        if too_large(units):
+        if is_too_large(units):
             return None
         hint = np.zeros(units.n_units, np.int32)
         hint[group] = self.place

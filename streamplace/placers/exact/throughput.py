@@ -17,7 +17,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.throughput import with_lower_peak
 from streamplace.placers.exact.prover import Prover
 from streamplace.placers.exact.units import units_of, units_with
-from streamplace.placers.incumbent import handing_on
+from streamplace.placers.incumbent import interruptible
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
@@ -25,12 +25,12 @@ SMALL, LARGE = 200, 2_000
 """Operators up to which any first placement is good enough, and beyond which proofs are skipped."""
 FIRST_SHARE = 0.5
 """Share of the remaining budget for each placer that finds a first placement of a large graph."""
-MOST_CELLS = 20_000_000
-MOST_PROOFS = 50
+MAX_CELLS = 20_000_000
+MAX_PROOFS = 50
 """Most provers in sequence, each with a better placement than the one before."""
-LEAST_LOAD = 1e-3
+MIN_LOAD = 1e-3
 """Load of the fullest resource below which it does not matter."""
-LEAST_RATE = 1e-9
+MIN_RATE = 1e-9
 """Throughput below which a placement counts as carrying nothing, and none is looked for."""
 CLOSE = 1e-7
 """Share by which the slowdown of sources beside others may exceed its bound."""
@@ -52,7 +52,7 @@ def prove_throughput(
     prover = Prover(units_of(problem), first, meter, seed, workers)
     tractable = _is_tractable(problem)
     if tractable:
-        with handing_on(lambda: _interrupted(problem, prover.place, prover.least)):
+        with interruptible(lambda: _interrupted(problem, prover.place, prover.least)):
             prover.prove()
     best, least = prover.place, prover.least
     if len(problem.instance.constant):
@@ -88,10 +88,10 @@ PROOF = Placer("exact", "The proof of `exact` alone.", prove)
 def settled(
     problem: Problem, objective: Objective, found: Found, seed: int, budget: Budget | None
 ) -> Found:
-    """Of small graphs that keep up, lower the load of the fullest resource, or bound it.
+    """Lower the load of the fullest resource if a small graph keeps up, and bound it.
 
     Quick methods only: few users wait for this alone. Beside constant loads there is no bound, as
-    those of the search are not the loads that users see. Where sources are stuck, raise the others.
+    the loads of the search are not those in reports. If sources are stuck, raise the others.
     """
     if budget is None or not objective.usual:
         return found
@@ -100,12 +100,12 @@ def settled(
     if problem.n_operators > SMALL:
         return found
     first = found.placement.index[problem.first_operator]
-    prover = Prover(units_of(problem), first, Meter(budget), seed, 1, enough=LEAST_LOAD)
+    prover = Prover(units_of(problem), first, Meter(budget), seed, 1, enough=MIN_LOAD)
     prover.prove_quickly()
     placement = found.placement
     if not np.array_equal(prover.place, first):
         placement = problem.placement(problem.canonical(prover.place[problem.unit]))
-    least = prover.least if prover.least > LEAST_LOAD else 0.0
+    least = prover.least if prover.least > MIN_LOAD else 0.0
     shown = None if len(problem.instance.constant) else least
     return replace(found, placement=placement, least_load=shown)
 
@@ -118,7 +118,7 @@ def _interrupted(problem: Problem, place: Ints, least: float) -> Found:
 
 def _is_tractable(problem: Problem) -> bool:
     cells = problem.n_operators * problem.n_devices**2
-    return problem.n_operators <= LARGE and cells <= MOST_CELLS
+    return problem.n_operators <= LARGE and cells <= MAX_CELLS
 
 
 def _with_higher_levels(problem: Problem, found: Found, seed: int, meter: Meter) -> Found:
@@ -146,16 +146,16 @@ def _raised(
 ) -> tuple[Ints, float]:
     """Placement with the highest share of the free sources [S] that is found, and a bound of it.
 
-    The others are held at shares [S]. A slowdown of the free ones by at most an aim is decided as
-    in `_prove_constants`, with what is held times the aim. Aims between the bounds of the slowdown
-    bring them together, also where what is held fills a resource by itself.
+    The others are held at shares [S]. Whether a slowdown of the free ones by at most an aim is
+    possible is decided as in `_prove_constants`, with the held shares multiplied by the aim. Aims
+    between the bounds of the slowdown bring them together, also if held sources fill a resource.
     """
     instance, least = problem.instance, 1.0
     fixed = instance
     if len(instance.constant):  # a device that these exceed carries no source that is free
         constants = np.minimum(instance.constant, 1.0), np.minimum(instance.core_constant, 1.0)
         fixed = instance._replace(constant=constants[0], core_constant=constants[1])
-    aim, slowdown = 1.0, 1 / max(LEAST_RATE, share_beside(instance, best, held, free))
+    aim, slowdown = 1.0, 1 / max(MIN_RATE, share_beside(instance, best, held, free))
     while slowdown > least * (1 + CLOSE) and not meter.over:
         loads = with_constants_as_loads(at_shares(fixed, np.where(free, 1.0, aim * held)), aim)
         place = best[problem.first_operator]
@@ -169,7 +169,7 @@ def _raised(
             part = Meter(meter.some(FIRST_SHARE))
             place = with_lower_peak(level_with(problem, loads), place, seed, part, aim)
             meter.spend(part.spent)
-        reached = 1 / max(LEAST_RATE, share_beside(instance, place[problem.unit], held, free))
+        reached = 1 / max(MIN_RATE, share_beside(instance, place[problem.unit], held, free))
         if reached < slowdown:
             best, slowdown = place[problem.unit], reached
         elif least < aim:  # the search has given up
@@ -193,10 +193,10 @@ def _prove_constants(
     device by themselves make a peak of the aim, and slow nothing down. It is at most twice the
     lower bound, as peaks tell nothing about loads that are much smaller.
     """
-    with handing_on(lambda: _interrupted(problem, best, least)):
+    with interruptible(lambda: _interrupted(problem, best, least)):
         value = throughput_of(problem.instance, best[problem.unit])
-        for _ in range(MOST_PROOFS):
-            aim = min((1 - CLEARLY) / max(value, LEAST_RATE), 2 * least)
+        for _ in range(MAX_PROOFS):
+            aim = min((1 - CLEARLY) / max(value, MIN_RATE), 2 * least)
             if aim <= least:
                 break
             prover = Prover(units_of(problem, aim), best, meter, seed, workers)

@@ -13,7 +13,7 @@ from streamplace.model import Cluster, Constraints, Device, Operator, Problem, S
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import insert_all, plain_choice
-from streamplace.scheduling.lists import tied
+from streamplace.scheduling.lists import rank_schedules
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import tasks_of
 
@@ -93,7 +93,7 @@ def test_other_orders_of_equal_ranks_are_kept_where_the_usual_one_fits_no_memory
     graph = StreamGraph.of("tight", tasks, fires="all")
     cluster = Cluster.of([Device(name, memory=10e9) for name in ("d0", "d1")])
     made = tasks_of(Problem(graph, cluster))
-    usual, other = tied(made, upward(made), plain_choice(4, True), 16, 0)
+    usual, other = rank_schedules(made, upward(made), plain_choice(4, True), 16, 0)
     assert not usual.complete
     assert other.complete
 
