@@ -1,4 +1,4 @@
-"""Random draws whose values are short enough to print well."""
+"""Random draws of numbers with few digits."""
 
 import numpy as np
 from numpy.typing import NDArray
