@@ -1,4 +1,4 @@
-"""Graphs held out of a training, for validation: which, and how many are few."""
+"""Graphs held out of a training for validation."""
 
 import logging
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from streamplace.model.random_numbers import generator
 LOG = logging.getLogger(__name__)
 TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
 ONE_GRAPH = (
-    "there is only one graph, so none is held out: nothing says how the model places other graphs; "
+    "there is only one graph, so none is held out, and how the model places others is unknown; "
     "give several"
 )
 MIN_HELD_OUT = 30
-"""Validation graphs from which on the best epoch is more than chance: the usual least sample."""
+"""Validation graphs for which the best epoch is more than chance: the usual minimum sample."""
 SMALL_VALIDATION = (
     "validation is on %s alone, so the choice of the best epoch is mostly chance; give more "
     "graphs, a split 'validation' of 30 or more, or place with last.safetensors"
@@ -51,7 +51,7 @@ def held_out(
 
 
 def warn_of_few(graphs: int, *, wanted: bool) -> None:
-    """Warn if too few graphs are held out to choose an epoch by, or none although some should."""
+    """Warn if too few graphs are held out to choose an epoch, or none although some are wanted."""
     if graphs >= MIN_HELD_OUT:
         return
     if graphs:

@@ -1,8 +1,7 @@
 """Training of a model on problems, into a folder: the work behind `streamplace.train`.
 
 `TrainingRun.of` reads and checks everything that a `TrainRequest` names. The run finds the targets,
-builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`. Optima are
-proven after it.
+builds the learner, trains it (`streamplace.learn.training_loop.TrainingLoop`), and proves optima.
 """
 
 import logging
@@ -63,16 +62,16 @@ class TrainRequest:
     preset: str = PRESET
     config: Path | None = None  # TOML file that changes the preset
     epochs: int | None = None  # None for those of the preset
-    rate: tuple[float, ...] = ()  # rates of every problem; empty for the own rate of each
-    objective: str = ""  # empty for that of the graphs
+    rate: tuple[float, ...] = ()  # rates of every problem; empty for the rate of its graph
+    objective: str = ""  # empty for the objective of the graphs
     reward: str | Measure = "steady"
     device: str = "auto"
     on: str | None = None  # address of the Ray that computes
     start: str | None = None  # weights to begin from
     resume: bool = False
     seed: int = 0
-    is_first: bool = True  # of the trainings of several seeds; only it warns of few graphs
-    command: str = ""  # command that the user typed; it is recorded in the weights file
+    is_first: bool = True  # whether it is the first of several seeds; only it warns of few graphs
+    command: str = ""  # command line of the user, for the weights file
 
     def __post_init__(self) -> None:
         objective = self.objective or suggested_by_all(p.graph for p in self.problems)
@@ -84,21 +83,21 @@ class TrainRequest:
         return tuple(problem.at_rate(rate) for problem in problems for rate in rates)
 
     def rates_of(self, problems: Sequence[Problem]) -> tuple[float, ...]:
-        """Rate of every problem of `at_rates`, as it was given: scaled ones are rounded."""
+        """Rate of every problem of `at_rates`, without the rounding of scaled rates."""
         if rates := self.rate:
             return rates * (len(problems) // len(rates))
-        is_pass = named_objective(self.objective).kind == "pass"  # which has no rate
+        is_pass = named_objective(self.objective).kind == "pass"  # a pass has no rate
         return tuple(1.0 if is_pass else problem.graph.source_rate for problem in problems)
 
     def objective_entry(self) -> dict[str, str]:
-        """The objective as an entry of a document, which the default objective leaves out."""
+        """The objective as an entry of a document; empty for the default objective."""
         return {} if self.objective == DEFAULT else {"objective": self.objective}
 
 
 def run_training(
     request: TrainRequest, *, watcher: Watcher | None = None, track: Track = tracked
 ) -> Trained:
-    """Train a model into a folder, or go on where training was stopped.
+    """Train a model into a folder, or continue a training that was stopped.
 
     ``track`` shows the progress of the work before training.
     """
@@ -113,14 +112,13 @@ def gradient_workers(
     request: TrainRequest, learner: Learner, make: Callable[[], Learner]
 ) -> "AbstractContextManager[GradientWorkers]":
     """Compute for a learner that ``make`` built, on this machine or on Ray."""
-    on = request.on
-    if on is None:
+    if request.on is None:
         from streamplace.learn.shards import thread_workers
 
         return thread_workers(learner)
     from streamplace.training.ray_workers import ray_workers
 
-    return ray_workers(on, learner, make)
+    return ray_workers(request.on, learner, make)
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
@@ -148,7 +146,7 @@ class TrainingRun:
     preset: Preset
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
-    fixed: dict[str, Any]  # values that a resumed run must share with this one; fit for JSON
+    fixed: dict[str, Any]  # values that a resumed run must share, for JSON
 
     @classmethod
     def of(cls, request: TrainRequest) -> "TrainingRun":
@@ -185,14 +183,14 @@ class TrainingRun:
         return run
 
     def checkpoint(self) -> "Checkpoint | None":
-        """Return the checkpoint to resume; no run is overwritten, none mixed with another."""
+        """Return the checkpoint to resume, which must be of this run; None for a new run."""
         from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         folder = self.request.folder
         check_folder(folder, resume=self.request.resume)
         if not self.request.resume:
             return None
-        if not is_file(folder / NAME):  # it was stopped before its first checkpoint
+        if not is_file(folder / NAME):  # stopped before its first checkpoint
             LOG.warning("%s: holds no run to resume; a new one begins", spot(folder))
             return None
         checkpoint = read_checkpoint(folder)
@@ -289,7 +287,7 @@ class TrainingRun:
         return LearningTask(
             training=self.training,
             validation=self.validation,
-            seed=self.request.seed % 2**64,  # torch accepts no larger ones
+            seed=self.request.seed % 2**64,  # the limit of torch
             device=str(self.device),
             threads=available_cores() if self.request.on is None else 1,
             objective=self.request.objective,
@@ -299,7 +297,7 @@ class TrainingRun:
         )
 
     def _origin(self) -> dict[str, Any]:
-        """Origin of the weights, for their file: this training, and that of its initial weights."""
+        """Origin of the weights, for their file: this training, and its initial weights' origin."""
         start = self.start
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),
