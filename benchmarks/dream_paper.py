@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = recorded(path)
     missing = [run for run in runs if run not in found]
     function = partial(trained, folder=given.output, limit=limit, epochs=epochs, screens=screens)
-    for row in parallel_map(function, missing, given.jobs, given.on, few=1):
+    for row in parallel_map(function, missing, given.jobs, given.on, max_serial=1):
         append_row(path, row)
         if screens:  # weights of all runs would take 20 GB
             shutil.rmtree(given.output / run_of(row).words)

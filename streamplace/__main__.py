@@ -5,16 +5,16 @@ import os
 import signal
 import sys
 
-YOUNG_OBJECTS = (100_000, 10, 10)
-"""Thresholds of the garbage collector: libraries create a million permanent objects to scan."""
+GC_THRESHOLDS = (100_000, 10, 10)
+"""Few collections, as libraries create a million permanent objects to scan."""
 
-LATER = 0.01
-"""Seconds after which an interrupt that was dropped comes again."""
+RETRY_S = 0.01
+"""Seconds until a dropped interrupt is raised again."""
 
 
 def main() -> None:
     """Run the command line and exit; Ctrl-C and SIGTERM exit with status 130 from here on."""
-    gc.set_threshold(*YOUNG_OBJECTS)
+    gc.set_threshold(*GC_THRESHOLDS)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them takes 4 ms
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.unraisablehook = raise_again
@@ -29,15 +29,15 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one, while Python ends
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        exec("")  # an interrupt in such a text, as dataclasses run, would else end Python by SIGINT
+        exec("")  # after an interrupt inside an exec, as of dataclasses, Python would end by SIGINT
         gc.freeze()  # the last collection takes 15 ms, and memory is freed without it
 
 
 def raise_again(dropped: "sys.UnraisableHookArgs") -> None:
-    """Interrupt later where Python drops it: in a destructor, or a call-back of a compiler."""
+    """Raise an interrupt again that Python dropped in a destructor or a callback."""
     if issubclass(dropped.exc_type, KeyboardInterrupt):
         signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, LATER)
+        signal.setitimer(signal.ITIMER_REAL, RETRY_S)
     else:
         sys.__unraisablehook__(dropped)
 

@@ -1,8 +1,8 @@
-"""Errors that invalid input causes; each message states what is wrong, where, and the remedy."""
+"""Errors of invalid input; each message states what is wrong, where, and the remedy."""
 
 
 class StreamplaceError(Exception):
-    """Base class of all errors of streamplace; those of invalid input are a `ValueError`, too."""
+    """Base class of all errors of streamplace; errors of invalid input are a `ValueError`, too."""
 
 
 class UnitError(StreamplaceError, ValueError):

@@ -15,8 +15,6 @@ from streamplace.model.message_text import printable
 T = TypeVar("T")
 _waiting = ContextVar("waiting", default=False)
 """Whether a spinner is shown already; one is enough."""
-_shown: list[Any] = []
-"""Bars and spinners on the terminal, the latest last."""
 
 
 def shows_progress() -> bool:
@@ -60,7 +58,7 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
         transient=True,
     )
     task = bars.add_task(printable(title), total=total, note="")
-    with bars, _noted(bars):
+    with bars:
         yield Ticker(lambda note: bars.update(task, advance=1, note=printable(note)))
 
 
@@ -68,10 +66,7 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
 def waiting(title: str, hint: str = "") -> Iterator[None]:
     """Show a spinner with the latest log message on a terminal or in a notebook.
 
-    Parameters
-    ----------
-    hint
-        Advice to the waiting user, in parentheses after the title until something is logged.
+    ``hint``, advice to the waiting user, is shown after the title until the first log message.
     """
     if _waiting.get() or not shows_progress():
         yield
@@ -90,7 +85,7 @@ def waiting(title: str, hint: str = "") -> Iterator[None]:
     token = _waiting.set(True)
     try:
         start = Text(printable(f"{title} ({hint})" if hint else title))
-        with Status(start, console=DataConsole(stderr=True)) as status, _noted(status):
+        with Status(start, console=DataConsole(stderr=True)) as status:
             yield
     finally:
         _waiting.reset(token)
@@ -99,48 +94,25 @@ def waiting(title: str, hint: str = "") -> Iterator[None]:
 
 @contextmanager
 def heartbeat(
-    every: float, sentence: Callable[[int], str], tell: Callable[[str], None]
+    every: float, sentence: Callable[[int], str], say: Callable[[str], None]
 ) -> Iterator[None]:
-    """Tell a sentence about the seconds so far every few seconds, where no bar shows that."""
+    """Say a sentence with the elapsed seconds every so often, if no bar or spinner shows them."""
     if shows_progress():
         yield
         return
-    over, began = Event(), time.monotonic()
+    ended, began = Event(), time.monotonic()
 
     def beat() -> None:
-        while not over.wait(every):
-            tell(sentence(round(time.monotonic() - began)))
+        while not ended.wait(every):
+            say(sentence(round(time.monotonic() - began)))
 
     thread = Thread(target=beat, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()
-
-
-@contextmanager
-def set_aside() -> Iterator[None]:
-    """Show no bar or spinner of earlier, so that this block can show its own."""
-    earlier, _shown[:] = _shown[:], []
-    for display in reversed(earlier):
-        display.stop()
-    try:
-        yield
-    finally:
-        _shown[:] = earlier
-        for display in earlier:
-            display.start()
-
-
-@contextmanager
-def _noted(display: Any) -> Iterator[None]:
-    _shown.append(display)
-    try:
-        yield
-    finally:
-        _shown.remove(display)
 
 
 class Ticker:

@@ -2,9 +2,8 @@
 
 Importing a module of the registry's package runs its decorators. A name is first looked up in the
 module of that name, or of its first words; all modules are imported if it is not there, or if all
-names are requested.
-The optional rooms (`streamplace.rooms`) have further packages of a registry. Third parties register
-through an entry-point group with the name of the package.
+names are requested. The optional rooms (`streamplace.rooms`) have further packages of a registry.
+Other packages register through an entry-point group with the name of the package.
 """
 
 import importlib
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 @cache
 def plugins() -> "tuple[EntryPoint, ...]":
-    """Entry points of others, in all groups; cached, because reading all packages takes long."""
+    """Entry points of other packages, in all groups; cached, because reading them takes long."""
     from importlib.metadata import entry_points
 
     found = cast("EntryPoints", entry_points())
@@ -46,8 +45,8 @@ class Registry(Generic[T]):
         Word for a registered object in messages.
     module
         Module to import in place of each sub-package; None for the sub-package itself.
-        Sub-packages without this module register nothing. Those of rooms are not in a package of
-        their own.
+        Sub-packages without this module register nothing. In a room, the sub-packages are directly
+        below the room.
     """
 
     def __init__(self, package: str, noun: str, module: str | None = None) -> None:
@@ -55,7 +54,7 @@ class Registry(Generic[T]):
         self._noun = noun
         self._module = module
         self._part = "" if module else package.rpartition(".")[2]
-        self._found: dict[str, T] = {}
+        self._registered: dict[str, T] = {}
         self._origins: dict[str, str] = {}
         self._loaded = False
 
@@ -69,17 +68,17 @@ class Registry(Generic[T]):
         Parameters
         ----------
         function
-            Function that the object is made of. If it is defined again, as by a cell of a notebook
-            that is run twice, its object is replaced.
+            Function that the object is made of. If it is defined again, as in a notebook cell that
+            runs twice, its object is replaced.
         """
         origin = ""
         if function is not None:
             origin = f"{function.__module__}.{getattr(function, '__qualname__', id(function))}"
             if not origin.startswith(tuple(f"{package}." for package in self._packages)):
-                self._load_named(name)  # the built-in object of this name, if there is one
-        if name in self._found and not (origin and origin == self._origins.get(name)):
+                self._load_named(name)  # a built-in object of this name
+        if name in self._registered and not (origin and origin == self._origins.get(name)):
             raise SettingError(f"two {self._noun}s are called {name!r}; rename one of them")
-        self._found[name], self._origins[name] = thing, origin
+        self._registered[name], self._origins[name] = thing, origin
         return thing
 
     def summary(self, name: str, function: Callable[..., object]) -> str:
@@ -97,11 +96,11 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         if name not in self:
             raise SettingError(self._unknown(name))
-        return self._found[name]
+        return self._registered[name]
 
     def __iter__(self) -> Iterator[str]:
         self._load()
-        return iter(sorted(self._found))
+        return iter(sorted(self._registered))
 
     def __contains__(self, name: object) -> bool:
         return self._find(str(name))
@@ -114,26 +113,26 @@ class Registry(Generic[T]):
     def _find(self, name: str) -> bool:
         """Whether a name is registered; imports its module or, if necessary, all modules."""
         self._load_named(name)
-        if name not in self._found:
+        if name not in self._registered:
             self._load()
-        return name in self._found
+        return name in self._registered
 
     def _load_named(self, name: str) -> None:
         """Import the modules of a name and of its first words until the name is registered."""
         words = name.split("-")
         for n in range(len(words), 0, -1):
-            if name not in self._found:
+            if name not in self._registered:
                 self._load_module("_".join(words[:n]))
 
     def _load_module(self, name: str) -> None:
-        """Import one module if a package has it; that is far quicker than importing all."""
+        """Import one module, if a package has it; importing all takes far longer."""
         for package in self._packages if name.isidentifier() else ():
             path = f"{package}.{name}"
             if (spec := find_spec(path)) is not None:
                 self._import(path, spec.submodule_search_locations is not None)
 
     def _import(self, path: str, is_package: bool) -> None:
-        """Import a module, or the registering module of a sub-package; those of rooms may fail."""
+        """Import a module, or the registering one of a sub-package; modules of rooms may fail."""
         try:
             if is_package and self._module is not None:
                 path = f"{path}.{self._module}"
@@ -148,7 +147,7 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
-        self._loaded = True  # for modules that look a name up while they are imported
+        self._loaded = True  # as modules may look up names while they are imported
         try:
             for package in self._packages:
                 for module in modules_of(package):
@@ -161,7 +160,7 @@ class Registry(Generic[T]):
             raise
 
     def _load_plugin(self, point: "EntryPoint") -> None:
-        """Import what a package of others registers; one that is broken is named and left out."""
+        """Import a plug-in of another package; a broken one is logged and left out."""
         try:
             point.load()
         except Exception as error:
@@ -169,6 +168,6 @@ class Registry(Generic[T]):
             LOG.warning("%s %r of %s is left out: %s", self._noun, point.name, owner, reason(error))
 
     def _unknown(self, name: str) -> str:
-        hint = suggestion(name, self._found) or "."
+        hint = suggestion(name, self._registered) or "."
         others = "".join(f"; {how_to_install(room)}" for room in absent())
         return f"there is no {self._noun} {quoted(name)}{hint} Known: {', '.join(self)}{others}"

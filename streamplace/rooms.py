@@ -1,4 +1,4 @@
-"""Optional rooms: sub-packages of streamplace that hold all of one subject and can be taken out.
+"""Optional rooms: sub-packages of streamplace, one subject each, that can be taken out.
 
 A package of a room extends the package of the same name: `streamplace/flink/cli` has commands like
 `streamplace/cli`, and `streamplace/papers/families` has families like `streamplace/families`.
@@ -14,9 +14,9 @@ from streamplace.model.message_text import shown
 
 LOG = getLogger(__name__)
 ROOMS = ("flink", "papers")
-"""Names of the rooms, which are also those of the extras with their dependencies."""
+"""Names of the rooms, and of the extras with their dependencies."""
 MAX_REASON = 200
-"""Characters of the reason why a module cannot be used."""
+"""Characters of an import error in a message."""
 
 
 @cache
@@ -35,7 +35,7 @@ def extensions(part: str) -> tuple[str, ...]:
 
 
 def modules_of(package: str) -> list[ModuleInfo]:
-    """Modules of a package, which is not imported."""
+    """Modules of a package, without importing it."""
     spec = find_spec(package)
     return [] if spec is None else [*iter_modules(spec.submodule_search_locations)]
 

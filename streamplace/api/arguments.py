@@ -53,7 +53,7 @@ def check_profile(graph: StreamGraph, progress: Progress, *, trusts: bool) -> No
 
 
 def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem, Placement]:
-    """Placement of a problem's operators or of their subtasks, with the problem of these."""
+    """Placement of a problem's operators or subtasks, with the problem of these."""
     assignment = given_placement(placement)
     if isinstance(assignment, Path):
         from streamplace.engines.reading import read_placed
@@ -70,7 +70,7 @@ def objective_of(
     relocation: "Relocation | None" = None,
     require: Iterable[str] = (),
 ) -> Objective:
-    """Objective itself, by name, or the problem's default one, with conditions and moves."""
+    """Objective by name, or the default of the problem, with conditions and costs of moving."""
     chosen = checked_objective(objective) or suggested_by(problem.graph)
     if relocation is None and not require:
         return (named_objective(chosen) if isinstance(chosen, str) else chosen).on(problem)

@@ -14,11 +14,7 @@ from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.model.paths import FilePath, is_path, path_of
 from streamplace.settings.convert import BudgetLike, Count, PlacerNames, Texts
 from streamplace.settings.option import KEYS, argument, option, output
-from streamplace.settings.searches import (
-    DataSetOptions,
-    RateOptions,
-    SearchOptions,
-)
+from streamplace.settings.searches import DataSetOptions, RateOptions, SearchOptions
 from streamplace.settings.shared import JOBS, ConditionOptions, ConstraintOptions, DeviceOptions
 from streamplace.settings.verb import SILENT, Progress, Verb
 
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
     from streamplace.model.units import Quantity
 
 FIELDS = KEYS | {"objective", "objectives"}
-"""Fields of which table.json and the lines of results.jsonl have one."""
+"""Fields by which table.json and lines of results.jsonl are recognised."""
 
 
 class Compare(
@@ -93,7 +89,7 @@ class Compare(
         return None if self.out is None or self.out.suffix in PICTURES else self.out
 
     def when_stopped(self, progress: Progress) -> int | None:
-        """Tell how to continue."""
+        """Say how to continue."""
         progress.say(resumable(self.folder))
         return None
 
@@ -134,22 +130,22 @@ class Compare(
     def _scanned(self, reader: Reader) -> tuple[Scan, DataSet | Sequence[Problem]]:
         """Common properties of the problems, and the problems."""
         from streamplace.evaluate.scan import scan, scan_of
-        from streamplace.evaluate.trained_on import seen_by
+        from streamplace.evaluate.trained_on import weight_graphs
         from streamplace.io.datasets import DataSet, no_graph
         from streamplace.io.given_sets import problems_of
 
-        seen = seen_by(self.placers)
+        of_weights = weight_graphs(self.placers)
         if is_path(self.data):
             path = path_of("data", self.data)
             stored = DataSet(path, self.split, self.limit, reader, self.seed).rereadable()
-            found = scan(stored, self.jobs, self.on, seen)
-            if not found.total:
+            scanned = scan(stored, self.jobs, self.on, of_weights)
+            if not scanned.total:
                 raise no_graph(path, stored)
-            return found, stored
+            return scanned, stored
         problems = tuple(problems_of(self.data, reader, self.split, self.limit, self.seed))
         if not problems:
             raise SettingError("data holds no graph; give at least one, or another split")
-        return scan_of(problems, seen), problems
+        return scan_of(problems, of_weights), problems
 
 
 class _Failures(Progress):

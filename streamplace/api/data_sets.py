@@ -14,13 +14,7 @@ from streamplace.model.defaults import BANDWIDTH, SPEED
 from streamplace.model.message_text import counted
 from streamplace.model.paths import FilePath, path_of, wrong
 from streamplace.settings.convert import ClusterFile, Count, Whole
-from streamplace.settings.option import (
-    HOW_LONG,
-    WHERE,
-    argument,
-    option,
-    output,
-)
+from streamplace.settings.option import HOW_LONG, WHERE, argument, option, output
 from streamplace.settings.shared import JOBS, SEED, SPLIT
 from streamplace.settings.verb import SILENT, Progress, Verb, Written
 
@@ -36,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class GenerateRecipe(Verb):
-    """Generate the data set that the TOML file FILE describes, with the seed that it names."""
+    """Generate the data set that the TOML file FILE describes."""
 
     recipe_file: Any = argument(word="FILE")
     shards: Count | None = option(
@@ -50,16 +44,16 @@ class GenerateRecipe(Verb):
         HOW_LONG,
     )
 
-    def check(self) -> None:
-        """Refuse what is for files that are made in parallel."""
-        super().check()
-        self.need("shards", "jobs", "on")
-
     out: Path | None = output(
         "File to write: .jsonl or .jsonl.gz for a data set, .json for one graph.",
         suffixes=GRAPHS,
         is_needed=True,
     )
+
+    def check(self) -> None:
+        """Refuse options of parallel work without parallel files."""
+        super().check()
+        self.need("shards", "jobs", "on")
 
     def recipe(self) -> Recipe:
         """Family, parameters and seed."""
@@ -79,7 +73,7 @@ class GenerateRecipe(Verb):
         recipe, noun = self.recipe(), "graph"
         family, parameters, seed = recipe.family, recipe.parameters, recipe.seed
         if self.shards is not None:
-            made_by = partial(parallel_map, jobs=self.jobs, on=self.on, few=1)
+            made_by = partial(parallel_map, jobs=self.jobs, on=self.on, max_serial=1)
             with bar(f"generating shards of {family}", self.shards) as tick:
                 manifest = write_shards(
                     family, parameters, seed, self.out, self.shards, made_by, tick
@@ -98,10 +92,7 @@ class GenerateRecipe(Verb):
         shards = f" in {len(manifest.shards)} shards" if manifest.shards else ""
         return Written(
             {**asdict(manifest), "output": str(self.out)},
-            (
-                f"{count} → {self.out}{shards}",
-                f"content SHA-256 {manifest.content_sha256}",
-            ),
+            (f"{count} → {self.out}{shards}", f"content SHA-256 {manifest.content_sha256}"),
         )
 
 
@@ -193,8 +184,7 @@ class Import(Verb):
                 )
             write_problem(first, self.out)
         return Written(
-            {"graphs": count, "output": str(self.out)},
-            (f"{counted(count, 'graph')} → {self.out}",),
+            {"graphs": count, "output": str(self.out)}, (f"{counted(count, 'graph')} → {self.out}",)
         )
 
 

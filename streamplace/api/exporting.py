@@ -55,9 +55,9 @@ class ExportPlacement(ConstraintOptions, Verb):
     )
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse a missing format, and two descriptions of the devices."""
         super().check()
-        self.check_given("to")
+        self.check_set("to")
         self.exclude("devices", "cluster")
 
     def run(self, progress: Progress = SILENT) -> Written:
@@ -95,8 +95,8 @@ class ExportPlacement(ConstraintOptions, Verb):
     def deployment(self, progress: Progress = SILENT) -> Deployment:
         """Deployment of the graph, by default of one beside the placement.
 
-        Its cluster is its own, that of the request, or the devices that the placement names.
-        Errors of a placement that was read name its file.
+        The cluster is that of the problem or of the request, or the devices that the placement
+        names. Errors of a placement from a file name the file.
         """
         from streamplace.engines.deployment import Deployment
         from streamplace.engines.reading import assignment_of, implied_cluster, read_problem_for
@@ -105,23 +105,23 @@ class ExportPlacement(ConstraintOptions, Verb):
         from streamplace.io.graphs import Document
         from streamplace.model.problem import Problem
 
-        assigned, graph = given_placement(self.placement), self.graph
+        assignment, graph = given_placement(self.placement), self.graph
         place: AbstractContextManager[None] = nullcontext()
-        if isinstance(assigned, Path):
-            content, path, place = read_bytes(assigned), assigned, located(spot(assigned))
+        if isinstance(assignment, Path):
+            content, path, place = read_bytes(assignment), assignment, located(spot(assignment))
             graph = _graph_beside(path, content, progress) if graph is None else graph
-            assigned = assignment_of(content, path)
+            assignment = assignment_of(content, path)
         assert graph is not None
         source, cluster = given_graph(graph), cluster_of(self.cluster or self.devices)
         if isinstance(source, Problem | Document):
             problem = problem_of(graph, cluster, self.constraints)
         elif isinstance(source, Path):
-            problem = read_problem_for(source, assigned, cluster, self.constraints)
+            problem = read_problem_for(source, assignment, cluster, self.constraints)
         else:
-            cluster = cluster or implied_cluster(source, assigned)
+            cluster = cluster or implied_cluster(source, assignment)
             problem = Problem(source, cluster, self.constraints)
         with place:
-            return Deployment.of(problem, assigned)
+            return Deployment.of(problem, assignment)
 
 
 def _graph_beside(placement: Path, content: bytes, progress: Progress) -> Path:

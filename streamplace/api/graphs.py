@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from streamplace.api.arguments import placed_problem
 from streamplace.io.datasets import DataSet, graph_or_problem
-from streamplace.io.given import (
-    GraphLike,
-    PlacementLike,
-    given_graph,
-    graph_of,
-    problem_of,
-)
+from streamplace.io.given import GraphLike, PlacementLike, given_graph, graph_of, problem_of
 from streamplace.io.graphs import Document, only
 from streamplace.model.expansion import Expansion
 from streamplace.model.expansion import expand as expanded

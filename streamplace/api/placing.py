@@ -26,11 +26,7 @@ from streamplace.settings.convert import (
     Whole,
 )
 from streamplace.settings.option import PLACEMENT, argument, file_key, option, output
-from streamplace.settings.searches import (
-    DataSetOptions,
-    MeasuredGraphOptions,
-    SearchOptions,
-)
+from streamplace.settings.searches import DataSetOptions, MeasuredGraphOptions, SearchOptions
 from streamplace.settings.shared import (
     ChangeOptions,
     ConditionOptions,
@@ -54,8 +50,8 @@ FOR_ONE_GRAPH = (
 FOR_DATA_SETS = ("split", "limit", "jobs", "on")
 DATA_SET = ".jsonl"
 """Suffix of files for the placements of a data set."""
-NOTICEABLE_S, SHORT_S = 0.5, 2.0
-"""Start-up that is told, and the longest search of Python without a spinner, in seconds."""
+MIN_REPORTED_S, MAX_SILENT_S = 0.5, 2.0
+"""Shortest reported start-up, and longest search in Python without a spinner, in seconds."""
 DEFAULT_PLACER = "auto"
 
 
@@ -75,11 +71,11 @@ class Place(
 
     GRAPH is a stream graph, which is placed for the highest throughput, a task graph (its operators
     fire "all"), which is placed for the shortest pass, or a problem that includes its cluster and
-    constraints. Of placements of equal throughput, the default placer looks for the one whose
-    fullest resource is least loaded, then for the one that sends the least over the network. Where
-    a graph of up to 200 operators is carried at its full rate, it says whether that load is proven
-    to be the least. GRAPH may also be a data set: with -o FILE.jsonl, every graph gets a line of
-    the file, in order, and a command that was stopped continues where it ended.
+    constraints. Of placements of equal throughput, the default placer prefers the least load of the
+    fullest resource, then the least traffic over the network. For a graph of up to 200 operators
+    that is carried at its full rate, it says whether that load is proven to be the least. GRAPH may
+    also be a data set: with -o FILE.jsonl, every graph gets a line of the file, in order, and a
+    command that was stopped continues where it ended.
     """
 
     graph: Any = argument()
@@ -103,14 +99,14 @@ class Place(
     present: PlacementFile | None = file_key(
         "FILE",
         "Current placement: an objective in seconds includes the cost of moving; for others, the "
-        "answer says what each number of moves reaches.",
+        "answer has the best value for each number of moves.",
         key="from",
     )
     passes: Positive | None = file_key(
         "N", "Passes until the next change, which share the cost of moving."
     )
     moves: Whole | None = file_key(
-        "N", "Most operators that move, where the objective is not in seconds, as the throughput."
+        "N", "Maximum number of operators that move, for an objective that is not in seconds."
     )
     startup: Seconds | None = file_key(
         "TIME", "Time that a moved operator takes to start, if the problem has none."
@@ -125,7 +121,7 @@ class Place(
     )
 
     def check(self) -> None:
-        """Refuse a part of a relocation without the others."""
+        """Refuse options of moves without --from, and options that exclude each other."""
         super().check()
         self.need("present", "passes", "startup", "moves")
         if self.against:
@@ -155,13 +151,13 @@ class Place(
             raise FormatError(f"{error}, or place all: -o FILE.jsonl") from None
 
     def when_stopped(self, progress: Progress) -> int | None:
-        """Tell how to continue with a data set."""
+        """Say how to continue with a data set."""
         if self.is_for_data_set:
             progress.say(resumable(self.out))
         return None
 
     def place(self, progress: Progress = SILENT) -> Result | Front:
-        """Place a graph, by two objectives for their front."""
+        """Place a graph; with ``against``, find the front of two objectives."""
         from streamplace.api.arguments import check_profile, objective_of, problem_for
         from streamplace.display.report import duration
         from streamplace.model.message_text import grouped_notes
@@ -179,7 +175,7 @@ class Place(
                 f"moves is shared, as {judge.name} is measured in seconds"
             )
         before, longest = start_up_seconds(), request.budget.seconds
-        is_shown = progress is not SILENT or longest is None or longest > SHORT_S
+        is_shown = progress is not SILENT or longest is None or longest > MAX_SILENT_S
         with request.waiting(problem.graph.name) if is_shown else nullcontext():
             if self.against:
                 from streamplace.evaluate.front import answer
@@ -190,13 +186,13 @@ class Place(
         took = start_up_seconds() - before
         for note in grouped_notes(cpu_origins(result.problem.graph)):
             progress.say(note)
-        if took >= NOTICEABLE_S:
+        if took >= MIN_REPORTED_S:
             words = f"start-up {duration(took)} for libraries and weights"
             progress.hint(f"{words}, besides the search time")
         return result
 
     def _place_all(self, progress: Progress) -> Written:
-        """Place all graphs, a line for each."""
+        """Place all graphs of a data set, one line each."""
         from streamplace.evaluate.on_ray import connected
         from streamplace.evaluate.placing import Placing, place_all
         from streamplace.evaluate.runner import check_placer
@@ -246,7 +242,7 @@ class Place(
 
 
 def resumable(out: Path | None) -> str:
-    """How a command on a data set continues, or how it would."""
+    """How to continue a command on a data set."""
     if out is None:
         return "stopped; nothing was kept, but with -o the same command continues where it ended"
     return f"stopped; {out} holds what is done, and the same command continues from there"

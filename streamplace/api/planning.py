@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     OffersLike = Catalogue | Iterable[Offer | Mapping[str, Any]] | Mapping[str, Any] | FilePath
     TraceLike = RateTrace | Mapping[str, Sequence[Quantity]] | FilePath
-else:  # not imported for the help; what converts a value checks its type
+else:  # not imported for the help; conversions check the types
     MoveTerms = RateTrace = Any
     MakePolicy = Callable[..., Any]
 
@@ -94,9 +94,7 @@ class Plan(
     """
 
     graph: Any = argument()
-    rate: (
-        Annotated[tuple[float, ...], converted_by("streamplace.planning.traces:rates_of")] | None
-    ) = option(
+    rate: PlanRates | None = option(
         "--rate RATE",
         "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "
         "20000..80000, or max for the highest rate that the machines carry.  [default: that of "
@@ -140,7 +138,8 @@ class Plan(
     )
     keep: Texts = option(
         "--keep OPERATOR…",
-        "Keep the parallelism of this operator, as of one whose program sets it. May be repeated.",
+        "Keep the parallelism of this operator, for example one that its program sets. May be "
+        "repeated.",
     )
     budget: SearchBudget = option(
         "--budget TIME",
@@ -158,11 +157,10 @@ class Plan(
         folder=None,
     )
 
-    # Constraints of a problem, which come with its graph.
-    _rules: Constraints | None = PrivateAttr(default=None)
+    _rules: Constraints | None = PrivateAttr(default=None)  # constraints of a problem
 
     def check(self) -> None:
-        """Refuse settings without effect, and two words for the same."""
+        """Refuse settings without effect, and settings that exclude each other."""
         super().check()
         for field, other in (("rate", "trace"), ("offers", "cluster"), ("quantile", "schedule")):
             self.exclude(field, other)
@@ -192,20 +190,20 @@ class Plan(
         return answer
 
     def read(self, progress: Progress = SILENT) -> StreamGraph:
-        """Read the graph; one that contradicts its measurement is refused, unless it is trusted."""
+        """Read the graph; refuse one that contradicts its measurement, unless it is trusted."""
         from streamplace.api.arguments import check_profile
         from streamplace.io.given import planned_graph
         from streamplace.model.what_if import changed_graph
 
-        given, self._rules = planned_graph(self.graph)
+        original, self._rules = planned_graph(self.graph)
         if self._rules is not None:
             self.refuse("constraints", "are given beside those of the problem; drop one")
-        graph = changed_graph(given, **self.changes())
+        graph = changed_graph(original, **self.changes())
         check_profile(graph, progress, trusts=self.trust_profile)
         return graph
 
     def single(self, graph: StreamGraph) -> PlanResult:
-        """Plan for the trace, for the rate, for the highest one, or for that of the graph."""
+        """Plan for the trace, or for one rate: as set, the highest, or that of the graph."""
         from streamplace.planning.planner import planned_most
         from streamplace.planning.traces import planned_for_trace
 
@@ -234,7 +232,7 @@ class Plan(
         from streamplace.control.replay import replay
         from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
 
-        assert self.trace is not None  # a schedule without one is refused
+        assert self.trace is not None  # `check` refuses a schedule without a trace
         terms = self.terms or MoveTerms(self.move_price, interruption=self.restart, lag=self.lag)
         planner = self._planner(graph)
         day = control_day(graph, self.trace, self.slot, terms, planner.each, planner.bound)
@@ -242,7 +240,7 @@ class Plan(
         return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
 
     def _planner(self, graph: StreamGraph) -> Planner:
-        """Planner for the machines, and for the errors of predictions for the graph."""
+        """Planner for the machines, with the prediction errors of the graph."""
         from streamplace.evaluate.plans import Planner
         from streamplace.io.ledger import errors_for
         from streamplace.planning.problem import PLAN_BUDGET, PlannerSettings
@@ -262,7 +260,7 @@ class Plan(
         return Planner(machines, settings, self.jobs)
 
     def _survives(self) -> float:
-        """Share that survives any loss, of the conditions."""
+        """Share of the rate that must survive any loss, from the conditions."""
         from streamplace.objectives.conditions import read_condition
 
         share, called = 0.0, self.name("require")
@@ -298,7 +296,7 @@ class Plan(
             progress.spare_others(*files)
 
     def _next_step(self) -> str:
-        """What can be done with a plan."""
+        """Suggestion for the next command."""
         if self.out is None or self.out.suffix == ".html":
             return "Next: -o plan writes the files for simulate and export."
         files = f"{quote(str(self.out / 'placement.json'))} --cluster {quote(str(self.out))}"
@@ -306,7 +304,7 @@ class Plan(
 
 
 def _noted(graph: StreamGraph, result: PlanResult) -> PlanResult:
-    """Plan that tells if its rate is far beyond what was measured."""
+    """Plan with a note if its rate is far beyond the measured one."""
     from streamplace.model.profile_trust import extrapolation
 
     far = extrapolation(graph, result.rate)
@@ -355,10 +353,10 @@ def plan(
         Rules for the machines of operators. A machine is called as its offer if there is one only,
         else ``small-0``, ``small-1`` and so on; ``small`` stands for all of these in ``allowed``.
     require
-        ``"survives>=0.9"`` for a plan of which 90 % of the rate are carried, with the headroom,
-        after the loss of any one machine.
+        ``"survives>=0.9"`` for a plan that carries 90 % of the rate, with the headroom, after the
+        loss of any one machine.
     headroom
-        Share h of each resource whose use is proportional to the rate that stays free: the plan is
+        Share h that stays free of each resource whose use is proportional to the rate: the plan is
         for 1 / (1 − h) times the rate.
     keep_parallelism
         Whether operators keep the parallelism of the graph, so that only machines and placement
@@ -462,12 +460,12 @@ def plan_schedule(
     trace
         Rates over time, or the path of a CSV file with them.
     policies
-        Names of registered policies, which do not know the rates to come, or pairs of a name and
-        what makes a policy of a `PlanChoice`. ``"all"`` stands for all that are registered.
+        Names of registered policies, which do not know the rates to come, or pairs of a name and a
+        function from a `PlanChoice` to a policy. ``"all"`` stands for all registered ones.
     slot
         Time between two decisions.
     terms
-        What a move takes, and how late tuples may be.
+        Costs of a move, and the time by which tuples may be late.
     graph, offers, cluster, constraints, require, headroom, keep_parallelism, confidence
         As for `plan`.
     trust_profile, seed

@@ -130,7 +130,7 @@ class Simulate(
     )
 
     def check(self) -> None:
-        """Refuse settings of queues without them, and of a pass where none is simulated."""
+        """Refuse options of queues without --engine, and of moves without --from."""
         super().check()
         self.need("present", "startup", "passes")
         self.need("engine", "duration", "dt", "capacity", "policy", "random")
@@ -150,7 +150,7 @@ class Simulate(
     def explain(
         self, problem: Problem, placement: Placement, objective: str | Objective
     ) -> tuple[Problem, Placement, Explanation]:
-        """Explain a placement, and moves to it; without a device, that of what is left."""
+        """Explain a placement and the moves to it, after the loss of a device if one is named."""
         from streamplace.api.arguments import objective_of
 
         move = self.relocation
@@ -174,9 +174,9 @@ class Simulate(
     def _placed_for(
         self, problem: Problem, progress: Progress
     ) -> tuple[float | None, str | Objective]:
-        """Rate and objective that are given, else those that the placement was made for.
+        """Rate and objective of the request, else those that the placement was made for.
 
-        An objective with options replaces the usual one of its quantity; others are named only.
+        An objective with options replaces the usual one of its quantity; others are only named.
         """
         from streamplace.io.files import spot
         from streamplace.io.placements import read_placed_for
@@ -201,7 +201,7 @@ class Simulate(
         return rate, objective
 
     def _queues(self, problem: Problem, placement: Placement) -> tuple[QueueRun, Figure | None]:
-        """Run with queues, with its picture if that is written."""
+        """Run with queues, and its picture if ``-o`` names one."""
         from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
 
         engine = self.queue_settings()
@@ -275,8 +275,8 @@ class Simulation(NamedTuple):
         if path.name.endswith(TRACE):
             from streamplace.drawing.gantt import trace
 
-            told = self._timeline("trace; add --objective makespan for the trace of a pass")
-            write_text(path, json_text(trace(problem, placement, told)))
+            timeline = self._timeline("trace; add --objective makespan for the trace of a pass")
+            write_text(path, json_text(trace(problem, placement, timeline)))
             return "trace for https://ui.perfetto.dev"
         if path.suffix == ".json":
             write_text(path, json_text(self.to_json()))
@@ -286,19 +286,19 @@ class Simulation(NamedTuple):
 
         figure = self.figure
         if figure is None:
-            told = self._timeline(
+            timeline = self._timeline(
                 "picture of a run; add --engine for queues over time, or --objective makespan for "
                 "the Gantt chart of a pass"
             )
             figure = empty_figure()
-            finish(figure, gantt(problem, placement, told, figure))
+            finish(figure, gantt(problem, placement, timeline, figure))
         save(figure, path)
         return "plot"
 
-    def _timeline(self, lacks: str) -> PassTimeline:
+    def _timeline(self, missing: str) -> PassTimeline:
         """One pass; raise SettingError if the objective has none."""
         if self.judge.timeline is None:
-            raise SettingError(f"{self.judge.name} has no {lacks}")
+            raise SettingError(f"{self.judge.name} has no {missing}")
         return self.judge.timeline(self.problem, self.placement)
 
 

@@ -43,7 +43,7 @@ WRITTEN = {
     "summary.json": frozenset({"best_epoch"}),
     "curve.png": KEYS,
 }
-"""Files of a training, with fields of the JSON that is in some of them."""
+"""Files of a training, with fields by which those with JSON are recognised."""
 
 
 class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
@@ -103,13 +103,11 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
     command: str = ""
 
     def check(self) -> None:
-        """Refuse on Ray what one machine alone computes."""
+        """Refuse repeated seeds, and rewards on Ray that only one machine can measure."""
         super().check()
         if not self.seed or len(set(self.seed)) < len(self.seed):
             raise SettingError(f"{self.name('seed')} must name different seeds, at least one")
-        if self.on is None:
-            return
-        if self.reward not in ("steady", "engine"):
+        if self.on is not None and self.reward not in ("steady", "engine"):
             raise SettingError(
                 "real passes (the reward ray, or a function) are measured one after the other on "
                 f"one machine; train without {self.name('on')}"
@@ -157,7 +155,7 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
         return Trainings(tuple(runs))
 
     def when_stopped(self, progress: Progress) -> int:
-        """Tell how to resume."""
+        """Say how to resume."""
         from streamplace.learn.checkpoint import NAME, read_checkpoint
 
         begun = [folder for folder in self.folders().values() if (folder / NAME).exists()]
@@ -182,7 +180,7 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
         from streamplace.learn.registry import MODELS
         from streamplace.training.run import TrainRequest, check_folder
 
-        MODELS[self.model]  # a wrong name is refused before torch is found to be missing
+        MODELS[self.model]  # refuses a wrong name, even without torch
         for folder in self.folders().values():
             check_folder(folder, resume=self.resume)
         problems = _training_problems(self.graphs, Reader(self.machines()), self.split)
@@ -202,7 +200,7 @@ class Train(RateOptions, DataSetOptions, DeviceOptions, Verb):
 
 @dataclass(frozen=True, slots=True)
 class Trainings:
-    """Trainings with one seed or several, with the answers of the weights and of other placers."""
+    """Trainings, one per seed, each with the answers of its weights and of other placers."""
 
     runs: tuple[tuple[Trained, Answers | None], ...]
 

@@ -1,6 +1,6 @@
 """Commands and their groups, and the options of a command from the fields of its settings.
 
-In the help, an example comes first, and options are in groups. No option may be given twice.
+In the help, an example comes first, and options are in groups.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamplace.settings.base import VerbSettings
 
 OUTPUTS = frozenset(("-o", "--out", "--json", "-v", "-h"))
-"""Options of output; others that are not fields of settings say what is done."""
+"""Options in the group of output; other options without a field are in the first group."""
 SIMULATED = (
     *("rate", "objective", "present", "startup", "constraints", "set", "without", "require"),
     *("cluster", "devices", "mips", "bandwidth"),
@@ -30,7 +30,7 @@ SIMULATED = (
 
 
 class GroupedOption(click.Option):
-    """An option with its group, and with choices of its value that may have to be loaded."""
+    """An option with its group, and with the choices of its value, which the help loads."""
 
     def __init__(
         self,
@@ -43,14 +43,14 @@ class GroupedOption(click.Option):
         self.group, self._choices = group, choices
 
     def make_metavar(self, ctx: click.Context) -> str:
-        """Word for the value, or all names that there are."""
+        """Word for the value, or all of its choices."""
         return super().make_metavar(ctx) if self._choices is None else "|".join(self._choices())
 
 
 def options_of(model: "type[VerbSettings]") -> list[click.Parameter]:
-    """Options of a command for the fields of its settings, whose values the settings convert.
+    """Options of a command for the fields of its settings; the settings convert their values.
 
-    ``--settings`` is one of them if some fields are keys of its file alone.
+    ``--settings`` is one of them if some fields are only keys of settings files.
     """
     options: list[click.Parameter] = []
     for field, option in model.options().items():
@@ -106,7 +106,7 @@ def with_settings(context: click.Context, model: "type[VerbSettings]") -> dict[s
 
 
 def as_key(model: "type[VerbSettings]", word: str) -> str | None:
-    """How to set a field that a command has only as a key of its file of settings, if so."""
+    """How to set a field that is only a key of settings files; None for any other word."""
     for field, option in model.options().items():
         if word == f"--{option.key_of(field)}":
             value = f"'{option.value}'" if option.value else "true"
@@ -115,13 +115,13 @@ def as_key(model: "type[VerbSettings]", word: str) -> str | None:
 
 
 def simulated(settings: "VerbSettings") -> dict[str, Any]:
-    """Options with which ``simulate`` evaluates a placement that was found with these settings."""
+    """Options of ``simulate`` for a placement that was found with these settings."""
     options, inputs = settings.options(), settings.inputs
     return {options[field].key_of(field): inputs[field] for field in SIMULATED if field in inputs}
 
 
 class GroupedCommand(click.Command):
-    """A command with the options of its settings, in groups, of which none is repeated."""
+    """A command with the options of its settings, in groups."""
 
     def __init__(
         self, *arguments: Any, settings: "type[VerbSettings] | None" = None, **facts: Any
@@ -162,7 +162,7 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command with its settings, if it may write to what ``-o`` names."""
+        """Run the command with its settings, if it may write the file or folder of ``-o``."""
         outputs = [param for param in self.params if isinstance(param, Output)]
         paths = [ctx.params.get(param.name or "") for param in outputs]
         if self.settings is not None:
@@ -180,7 +180,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word names."""
+        """Find the command of the first word."""
         name = args[0]
         if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name):
             return super().resolve_command(ctx, args)
@@ -199,8 +199,8 @@ def verb(
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a command, of a group if there is one.
 
-    ``summary`` stands in the list of commands; empty for the first sentence of its help. The fields
-    of ``settings`` are options, and the function receives them as its argument ``settings``.
+    ``summary`` is its line in the list of commands; without one, the list has the first sentence of
+    its help. The fields of ``settings`` are options; the function gets the argument ``settings``.
     """
 
     def made(function: Callable[..., Any]) -> click.Command:
@@ -219,7 +219,7 @@ def verb(
 
 
 def refusal(name: str, reason: str) -> click.Command:
-    """Command that refuses all words for a reason, which also stands in the list of commands."""
+    """Command that refuses all words for a reason, which is also its line in the list."""
 
     def refuse(words: tuple[str, ...]) -> None:
         raise SettingError(reason)

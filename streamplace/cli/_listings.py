@@ -1,4 +1,4 @@
-"""Verbs that list what there is: objectives, placers, and schemas of file formats."""
+"""Verbs that list objectives and placers, and print schemas of file formats."""
 
 from streamplace.settings.option import argument
 from streamplace.settings.verb import SILENT, Listing, Progress, Verb, Written

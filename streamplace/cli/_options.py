@@ -24,12 +24,12 @@ class File(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse a path, remembered if it is an input; addresses of the web are refused."""
+        """Parse a path, and remember an input; web addresses are refused."""
         if value == "-":
             value = "/dev/stdout" if isinstance(param, Output) else "/dev/stdin"
         if isinstance(value, str) and value.startswith(("http:/", "https:/")):
             raise SettingError(
-                f"{shown(value)} is an address, and streamplace reads files; download it first"
+                f"{shown(value)} is a web address, and streamplace reads files; download it first"
             )
         path = cast(Path, super().convert(value, param, ctx))
         return path if ctx is None or isinstance(param, Output) else reads(path)
@@ -58,5 +58,5 @@ AS_JSON = click.option(
 
 
 def common(output: str, **facts: Any) -> Callable[[F], F]:
-    """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder."""
+    """``--json``, ``-o`` and ``-v``; ``output`` describes the file or folder of ``-o``."""
     return lambda function: AS_JSON(writes(output, **facts)(verbose(function)))

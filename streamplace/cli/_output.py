@@ -1,4 +1,4 @@
-"""``-o``: what it may name, and what it never overwrites: inputs, and files of others."""
+"""``-o``: which files and folders it may name; it never overwrites inputs or foreign files."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from streamplace.errors import SettingError
+from streamplace.errors import FormatError, SettingError
 from streamplace.io.suffixes import FILES
 from streamplace.settings.option import KEYS
 
 READ = "streamplace.read"
 TABLE = b"operator,pe,device,"
-"""Beginning of a placement as a table, which has no other mark."""
+"""Beginning of a placement as a table, by which it is recognised."""
 
 
 class Output(click.Option):
@@ -32,13 +32,13 @@ class Output(click.Option):
         self.folder = folder
         """Whether the command writes a folder (True), a file (False), or one of them (None)."""
         self.suffixes = suffixes
-        """What the name of a file may end in; empty for anything."""
+        """Allowed ends of the name of a file; empty for any."""
         self.is_needed = is_needed
         self.keys = keys
-        """Fields of its JSON and TOML, one of which a file that it may replace has."""
+        """Fields of its JSON and TOML; a file that it may replace has one of them."""
 
     def check(self, path: Path | None) -> None:
-        """Raise an error for an output that is missing, an input, of the wrong kind or name."""
+        """Raise an error for an output that is missing, or whose path must not be written."""
         from streamplace.io.files import check_suffix, is_special
 
         if path is None:
@@ -104,8 +104,7 @@ def spare_others(
 
 
 def _is_ours(path: Path, keys: frozenset[str]) -> bool:
-    """Whether a file is empty, or has the fields or the mark of what streamplace writes."""
-    from streamplace.errors import FormatError
+    """Whether a file is empty, or has the fields or the mark of a file of streamplace."""
     from streamplace.io import files
     from streamplace.io.placements import fields_of
 
@@ -118,7 +117,7 @@ def _is_ours(path: Path, keys: frozenset[str]) -> bool:
         return False
     if kind == ".json":
         return not content or not keys.isdisjoint(fields_of(content))
-    if kind == ".jsonl":  # whose only line may be incomplete
+    if kind == ".jsonl":  # its only line may be incomplete
         line, is_whole, _ = content.partition(b"\n")
         return not is_whole or not keys.isdisjoint(fields_of(line))
     return not content or b"streamplace" in content or content.startswith(TABLE)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from streamplace.display.report import Report
 
 VERBOSE = "streamplace.verbose"
-HEARTBEAT = 25.0
-"""Seconds of waiting after which a command without a terminal says that it still waits."""
+HEARTBEAT_S = 25.0
+"""Seconds between two messages of a waiting command without a terminal."""
 
 
 def print_utf_8() -> None:
@@ -45,7 +45,7 @@ def print_json(document: Any) -> None:
 
 
 def say_written(what: str, path: Path) -> None:
-    """Name a file or folder that was written, on stderr; a pipe or terminal needs no word."""
+    """Name a written file or folder on stderr, unless it is a pipe or a terminal."""
     from streamplace.io.files import is_special
 
     if not is_special(path):
@@ -53,7 +53,7 @@ def say_written(what: str, path: Path) -> None:
 
 
 def print_file(text: str) -> None:
-    """Print the content of a file, on a terminal its printable characters."""
+    """Print the content of a file; on a terminal, unprintable characters are escaped."""
     if sys.stdout.isatty():
         text = "\n".join(map(printable, text.split("\n")))
     sys.stdout.write(text)
@@ -65,15 +65,15 @@ def print_line(text: str) -> None:
 
 
 def say(message: str) -> None:
-    """Print a message in addition to the result, as one line on stderr, if anybody can read it."""
-    with suppress(OSError):  # a terminal may be gone while a move is undone
+    """Print a message in addition to the result, as one line on stderr."""
+    with suppress(OSError):  # the terminal may be closed while a move is undone
         click.echo(printable(message), err=True)
 
 
 @contextmanager
 def waiting(title: str) -> "Iterator[None]":
-    """Show a spinner; without a terminal, say every half a minute what is waited for."""
-    with spinner(title), heartbeat(HEARTBEAT, lambda seconds: f"{title} ({seconds} s) …", say):
+    """Show a spinner; without a terminal, say from time to time that the command waits."""
+    with spinner(title), heartbeat(HEARTBEAT_S, lambda seconds: f"{title} ({seconds} s) …", say):
         yield
 
 
@@ -105,13 +105,13 @@ def _bold(text: str) -> str:
 def with_command(report: "Report", graph: Path, options: Mapping[str, Any]) -> "Report":
     """Add the command that simulates a placement of GRAPH, read from stdin, to a report.
 
-    ``options`` are those of ``simulate`` by name. The report has no command if a file cannot be
-    read again, like a pipe, or if its name or a table cannot be typed on a terminal.
+    ``options`` are options of ``simulate`` by name. No command is added if a file cannot be read
+    again, like a pipe, or if a name or a table cannot be typed on a terminal.
     """
     from dataclasses import replace
 
     files = [graph, *(value for value in options.values() if isinstance(value, Path))]
-    file = f"./{graph}" if str(graph).startswith("-") else str(graph)  # which is no option
+    file = f"./{graph}" if str(graph).startswith("-") else str(graph)  # not an option
     words = ["streamplace", "simulate", file, "/dev/stdin"]
     for name, value in options.items():
         for single in value if isinstance(value, tuple | list) else (value,):
@@ -124,7 +124,7 @@ def with_command(report: "Report", graph: Path, options: Mapping[str, Any]) -> "
 
 
 def say_notes(notes: "Iterable[str]") -> None:
-    """Print notes once each, and those that say the same of several names on one line."""
+    """Print each note once; notes that differ in a name alone share a line."""
     for line in grouped_notes(notes):
         say(line)
 

@@ -17,8 +17,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.message_text import quoted
 
 SOME_FAILED, INVALID, INTERRUPTED, READER_GONE = 1, 2, 130, 141
-"""Exit statuses: of failed graphs, of invalid input or a lack of memory, of Ctrl-C, and of a pipe
-that is closed."""
+"""Exit statuses: graphs failed, invalid input or too little memory, Ctrl-C, closed pipe."""
 _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
@@ -26,7 +25,7 @@ _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 def interruptible() -> Iterator[None]:
     """Let SIGTERM, and the end of the terminal, interrupt the block as Ctrl-C does.
 
-    Only the main thread receives signals. A terminal that nohup has detached is left as it is.
+    Only the main thread receives signals. Under nohup, the end of the terminal stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -44,20 +43,20 @@ def interruptible() -> Iterator[None]:
 
 
 def hung_up(number: int, frame: FrameType | None) -> None:
-    """Handle the end of the terminal as Ctrl-C, once: shell and kernel both send the signal."""
+    """Interrupt at the end of the terminal, once: shell and kernel both send the signal."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def open_streams() -> None:
-    """Replace a stdout or stderr with which the process was not started, as some services."""
+    """Replace a missing stdout or stderr: some services start without them."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def finish() -> None:
-    """Flush stdout, and drop what cannot be written: the interpreter would print an error."""
+    """Flush stdout; drop text that cannot be written, or the interpreter prints an error."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -67,7 +66,7 @@ def finish() -> None:
 
 
 def failed(error: BaseException) -> int:
-    """Print an error as one line, and return its exit status; raise unforeseen ones again."""
+    """Print an error as one line, and return its exit status; raise unexpected errors again."""
     if isinstance(error, StreamplaceError):
         return _status(str(error))
     if isinstance(error, click.ClickException):
@@ -78,17 +77,17 @@ def failed(error: BaseException) -> int:
         return _status("interrupted", INTERRUPTED)
     if any(isinstance(e, MemoryError) for e in _chain(error)):
         return _status("not enough memory for this input")
-    if isinstance(error, OSError):  # of stdout, say; what reads and writes files has its own errors
+    if isinstance(error, OSError):  # of stdout; readers and writers of files have FormatError
         return _status(": ".join(str(e) for e in (error.filename, error.strerror or error) if e))
     raise error
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its causes, as libraries wrap Ctrl-C or a lack of memory in their own errors."""
-    chain: set[int] = set()
-    while error is not None and id(error) not in chain:
+    """An error and its causes: libraries wrap Ctrl-C and a lack of memory in their errors."""
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
         yield error
-        chain.add(id(error))
+        visited.add(id(error))
         error = error.__cause__ or error.__context__
 
 

@@ -1,4 +1,4 @@
-"""Commands that are verbs and nothing more; others have a file of their own in this folder."""
+"""Commands that only run a verb; other commands have a file each in this folder."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 class VerbCommand(NamedTuple):
     """A command: its verb as ``module:Class``, its line in the list of commands, an example.
 
-    An empty summary stands for the first sentence of the help.
+    Without a summary, the list has the first sentence of the help.
     """
 
     verb: str

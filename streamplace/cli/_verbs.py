@@ -1,4 +1,4 @@
-"""Commands of verbs: what is typed becomes a request, whose answer is printed."""
+"""Commands of verbs: the command line becomes a request, and its answer is printed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,11 +26,11 @@ from streamplace.settings.verb import Progress, Verb, Written
 
 V = TypeVar("V", bound=Verb)
 MAX_REPORTED = 20
-"""Failed graphs that are reported at once."""
+"""Failed graphs that are named; the others are counted."""
 
 
 class Terminal(Progress):
-    """Prints what a verb tells, and its answer."""
+    """Prints the messages of a verb, and its answer."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -45,21 +45,21 @@ class Terminal(Progress):
     spare_others = staticmethod(spare_others)
 
     def hint(self, message: str) -> None:
-        """Print a message after the report, if there is one."""
+        """Print a message after the report; a document has none."""
         self._hints.append((say, message))
 
     def suggest(self, line: str) -> None:
-        """Print a line below the report, if there is one."""
+        """Print a line below the report; a document has none."""
         self._hints.append((print_line, line))
 
     def failed(self, graph: str, reason: str) -> None:
-        """Count a failed graph; the first ones are reported at once."""
+        """Count a failed graph; the first ones are named at once."""
         self._failed[graph] = None
         if len(self._failed) <= MAX_REPORTED:
             say(f"failed: {graph}: {reason}")
 
     def show(self, request: Verb, answer: Any) -> int:
-        """Write what ``-o`` names, and print a document or a report; return the exit status."""
+        """Write the file or folder of ``-o``, print the answer, and return the exit status."""
         outputs = (getattr(request, name) for name in request.marked("output"))
         path: Path | None = next(outputs, None)
         noun, page = "", getattr(answer, "page", None)
@@ -77,8 +77,8 @@ class Terminal(Progress):
         else:
             print_file(answer.text)
         sentences = answer.sentences if isinstance(answer, Written) else ()
-        for tell, line in () if self.as_json else (*((say, s) for s in sentences), *self._hints):
-            tell(line)
+        for emit, line in () if self.as_json else (*((say, s) for s in sentences), *self._hints):
+            emit(line)
         if self._failed:
             say(f"{counted(len(self._failed), 'graph')} failed")
         return SOME_FAILED if self._failed else getattr(answer, "status", 0)
@@ -94,7 +94,7 @@ def command_of(
     cls: type[GroupedCommand] = GroupedCommand,
     prepared: Callable[[V, dict[str, Any]], V] | None = None,
 ) -> click.Command:
-    """Command that runs a verb and prints what it answers.
+    """Command that runs a verb and prints its answer.
 
     ``prepared`` adds the values of further options to the request.
     """

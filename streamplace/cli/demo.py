@@ -63,8 +63,8 @@ PLACERS = ("round-robin", "metis", "auto")
 REPORT = "report.html"
 DRAWINGS = ("placements.svg", REPORT)
 SEED = 12
-"""Seed of a graph for which neither balance nor a small cut is enough."""
-DOES = {
+"""Seed of a graph on which neither an even load nor a small cut is enough."""
+DESCRIPTIONS = {
     "round-robin": "deals the operators out in turn",
     "metis": "balances the CPU and cuts as little traffic as it can",
     "auto": "searches for the highest rate itself",
@@ -117,7 +117,7 @@ def command(as_json: bool, output: Path) -> None:
 
 
 def _problem() -> "Problem":
-    """Source, three branches of three operators and sink, on five equal devices."""
+    """Source, three branches of three operators, and sink, on five equal devices."""
     from streamplace.families.registry import FAMILIES
     from streamplace.io.given import problem_of
 
@@ -143,7 +143,7 @@ def _print(problem: "Problem", results: "list[Result]", folder: Path) -> None:
     from streamplace.display.report import Report, Sheet, percent
 
     graph = problem.graph
-    rows = [(result.placer, percent(result.value), DOES[result.placer]) for result in results]
+    rows = [(r.placer, percent(r.value), DESCRIPTIONS[r.placer]) for r in results]
     print_report(
         Report(
             (

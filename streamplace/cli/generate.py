@@ -56,8 +56,8 @@ def _family_command(family: "Family") -> click.Command:
     from streamplace.families.parameters import options
 
     def with_family(request: Generate, values: dict[str, Any]) -> Generate:
-        given = {name: value for name, value in values.items() if value is not None}
-        return request.model_copy(update={"family": family.name, "parameters": given})
+        typed = {name: value for name, value in values.items() if value is not None}
+        return request.model_copy(update={"family": family.name, "parameters": typed})
 
     suffix = "json" if family.parameters().n_graphs == 1 else "jsonl.gz"
     example = EXAMPLES.get(family.name, f"generate {family.name} -o {family.name}.{suffix}")

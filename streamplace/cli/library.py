@@ -102,8 +102,8 @@ class CheckEntries(EntryOptions):
     """Verify entries of the library, or the files INSTANCE SOLUTION [CERTIFICATE].
 
     The checker reads all numbers as exact fractions and trusts no solver. It runs in a process of
-    its own, within one hour and 4 GiB for each entry. The exit status is 1 if it
-    refuses any. Without names it verifies the whole library.
+    its own, within one hour and 4 GiB for each entry. The exit status is 1 if it refuses any.
+    Without names it verifies the whole library.
     """
 
     names: Texts = argument(
@@ -134,7 +134,7 @@ class CheckEntries(EntryOptions):
         for name, result in results.items():
             text = result.text
             role, _, reason = text.partition(": ")
-            if files and role in ROLES:  # the file in which the fault is
+            if files and role in ROLES:  # the faulty file
                 name, text = names[ROLES.index(role)], reason
             if text.startswith("makespan "):  # the checker leaves the unit out
                 text = text.replace(" = ", " s = ")
@@ -170,7 +170,7 @@ command_of(
 command_of(
     ShowInstance,
     "show",
-    "Show an instance and what is proven of it.",
+    "Show an instance and its proofs.",
     "library show random-00",
     group=command,
 )

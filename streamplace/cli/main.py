@@ -22,9 +22,10 @@ from streamplace.rooms import absent, extensions, how_to_install, modules_of, re
 
 
 class CommandFiles(CommandGroup):
-    """A group of the commands in `TABLE`, and of modules that are imported when they are used.
+    """A group of the commands in `TABLE`, and of commands in modules, which it imports for use.
 
-    Modules are in this package, in `cli` of the optional rooms, and in the entry points of others.
+    Modules are in this package, in `cli` of the optional rooms, and in entry points of other
+    packages.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -32,7 +33,7 @@ class CommandFiles(CommandGroup):
         return sorted({*TABLE, *_modules(), *_modules_of_others()})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command of a name; one that cannot be imported says why."""
+        """Import the command of a name; a broken one refuses with the reason."""
         if name in TABLE:
             from streamplace.cli._verbs import command_of
 
@@ -81,7 +82,7 @@ def cli(context: click.Context) -> None:
     Generate benchmarks, simulate and explain placements, and find better ones. Every command has
     an example in its --help. With --json, almost all print one JSON document.
     """
-    if shows_progress():  # spinners show what is logged; a program that imports us sets its level
+    if shows_progress():  # spinners show log messages; a program that imports us sets its level
         log = logging.getLogger("streamplace")
         level = log.level
         log.setLevel(logging.INFO)

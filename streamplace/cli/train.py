@@ -1,4 +1,4 @@
-"""``streamplace train``: training of a model on graphs of one's own, with exact resumption."""
+"""``streamplace train``: training of a model on graphs of the user, with exact resumption."""
 
 import shlex
 from typing import Any

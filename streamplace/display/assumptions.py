@@ -1,4 +1,4 @@
-"""What was assumed for a problem, as nobody stated it: printed beside every verdict."""
+"""Assumptions for facts of a problem that nobody stated: printed beside every verdict."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,14 +12,14 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import format_bandwidth, format_speed
 
 LONG_WINDOW = 3600.0
-"""From this size on, seconds of a window may have been meant as milliseconds."""
+"""Seconds; the size of a longer window may have been meant in milliseconds."""
 NO_CPU = "no operator costs CPU (ipt)"
-MOST = 3
+MAX_NAMES = 3
 """Names in a sentence."""
 
 
 def assumptions(problem: Problem) -> tuple[str, ...]:
-    """Sentences on what was assumed for a problem.
+    """Assumptions for a problem, as sentences.
 
     >>> from streamplace import Cluster, Operator, Problem, StreamGraph
     >>> one = StreamGraph.of("one", [Operator("a", rate=1.0)])
@@ -32,6 +32,10 @@ def assumptions(problem: Problem) -> tuple[str, ...]:
 def assumed(sentences: Sequence[str]) -> tuple[str, ...]:
     """All assumptions in one line of a report; empty if there are none."""
     return (f"Assumed: {'; '.join(sentences)}",) if sentences else ()
+
+
+def _few(names: Sequence[str]) -> str:
+    return some(names, separator=", ", most=MAX_NAMES)
 
 
 def _of_problem(problem: Problem) -> tuple[str, ...]:
@@ -48,11 +52,11 @@ def _of_lost_devices(problem: Problem) -> Iterator[str]:
     dropped = problem.constraints.dropped
     for device in sorted(set(dropped.values())):
         names = sorted(name for name, home in dropped.items() if home == device)
-        yield f"no pin to {shown(device)}, which is lost ({some(names, separator=', ', most=MOST)})"
+        yield f"no pin to {shown(device)}, which is lost ({_few(names)})"
 
 
 def _of_cluster(problem: Problem) -> Iterator[str]:
-    """Yield default devices, speeds and bandwidths, and whether memory limits nothing."""
+    """Yield default devices, speeds and bandwidths, and whether memory is without effect."""
     cluster = problem.cluster
     devices, defaults = cluster.devices, cluster.defaults
     memory = of_memory(problem.graph, is_limited=bool(np.isfinite(devices.memory).any()))
@@ -72,7 +76,7 @@ def _of_cluster(problem: Problem) -> Iterator[str]:
 
 
 def of_memory(graph: StreamGraph, *, is_limited: bool) -> str:
-    """Whether memory limits nothing, as machines have no limit or operators need none."""
+    """Sentence if memory is without effect: machines have no limit, or operators need none."""
     needs = graph.operators.memory.any()
     if not is_limited:
         return "no memory limit" + (", though operators need memory" if needs else "")
@@ -91,7 +95,7 @@ def _of_graph(graph: StreamGraph) -> Iterator[str]:
     fed = np.bincount(streams.target, minlength=len(operators)) > 0
     if len(silent := np.flatnonzero(~fed & (operators.rate == 0)).tolist()):
         whose = [shown(operators.name[v]) for v in silent]
-        yield f"no tuples from {some(whose, separator=', ', most=MOST)}, at rate 0"
+        yield f"no tuples from {_few(whose)}, at rate 0"
     for v, window in sorted(operators.window.items()):
         if window.size > LONG_WINDOW:
             yield f"the window of {shown(operators.name[v])} is {duration(window.size)} long"
@@ -101,4 +105,4 @@ def _of_graph(graph: StreamGraph) -> Iterator[str]:
     if (count > 1).any():
         names = operators.name
         twice = [f"{shown(names[u])}→{shown(names[v])}" for u, v in pairs[:, count > 1].T.tolist()]
-        yield f"{some(twice, separator=', ', most=MOST)} written more than once, and sent as often"
+        yield f"{_few(twice)} written more than once, and sent as often"

@@ -1,10 +1,10 @@
 """Lines of a report for a console: names hold no markup or terminal control codes.
 
-Tables fit into its width and keep every value but bars and some of many names. If one is too wide,
-its bars shrink and vanish and its widest columns wrap; if it is still too wide, it is split into
-tables one below the other, each of which begins with the names of the rows.
+Tables fit into its width and keep every value, except bars and some of many names. If a table is
+too wide, its bars shrink and vanish and its widest columns wrap; if it is still too wide, it is
+split into tables one below the other. Each begins with the names of the rows.
 
-Of rich, only what measures texts is imported, which takes a twentieth of the time of all of it.
+Only the module of rich that measures texts is imported: all of rich takes twenty times as long.
 """
 
 import re
@@ -18,8 +18,8 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from streamplace.display.report import (
-    LEAST_TEXT,
-    MOST_ROWS,
+    MAX_ROWS,
+    MAX_SHORT_CELL,
     Bar,
     Cell,
     Heading,
@@ -32,8 +32,8 @@ from streamplace.model.message_text import printable
 
 WIDTH = 80
 """Columns of output that does not go to a terminal."""
-MOST_WORD = 40
-"""Longest word that always stays on one line; longer ones break where the line is too short."""
+MAX_WORD = 40
+"""Characters of a word that always stays on one line; longer words may break."""
 PADDING = 2
 """Spaces beside every cell, together."""
 BARS = (20, 10, 0)
@@ -90,14 +90,14 @@ class TextTable(NamedTuple):
 
 
 def tables_of(sheet: Sheet, width: int) -> Iterator[TextTable]:
-    """Tables of the terminal that show a sheet in lines of at most this width."""
+    """Tables that show a sheet in lines of at most this width."""
     for bars in BARS:
         cells = list(_columns(sheet, bars))
-        most = width if bars == BARS[0] else MOST_WORD
+        most = width if bars == BARS[0] else MAX_WORD
         if sum(column.wanted(most) + PADDING for column in cells) <= width:
             break
     parts = list(_split(cells, width, 1 + sheet.names))
-    size = max(1, len(sheet.rows) if len(parts) == 1 else MOST_ROWS)
+    size = max(1, len(sheet.rows) if len(parts) == 1 else MAX_ROWS)
     for begin in range(0, max(1, len(sheet.rows)), size):
         for columns in parts:
             widths = _widths([cells[i] for i in columns], width)
@@ -132,17 +132,17 @@ class _TableColumn:
 
     @property
     def least(self) -> int:
-        """Least width at which neither words nor short cells break; the head may wrap at spaces."""
-        short = min(_TableColumn(self.cells, ["", *self.texts[1:]]).width, LEAST_TEXT)
+        """Minimum width at which no word or short cell breaks; the head may wrap at spaces."""
+        short = min(_TableColumn(self.cells, ["", *self.texts[1:]]).width, MAX_SHORT_CELL)
         return short if self.has_names else max(_longest_word(self.texts), short)
 
     def wanted(self, most: int) -> int:
-        """Width for which bars make room: for names their own, up to a limit."""
+        """Width for which bars make room: of names up to a limit, else the minimum."""
         return min(self.width, most) if self.has_names else self.least
 
     @property
     def has_names(self) -> bool:
-        """Whether its cells have names, of which some may be left out."""
+        """Whether its cells have names; some of these may be left out."""
         return any(isinstance(cell, Names) for cell in self.cells)
 
     def shown(self, width: int) -> list[str]:
@@ -152,7 +152,7 @@ class _TableColumn:
 
 
 def _fitted(cell: Names, width: int) -> str:
-    """As many of the names as fit into the lines of a cell, at least the beginning of the first.
+    """Names that fit into the lines of a cell, at least the beginning of the first.
 
     >>> _fitted(Names(("parse", "join", "sink"), lines=1), 16)
     'parse and 2 more'
@@ -215,11 +215,11 @@ def _widths(columns: list[_TableColumn], width: int) -> list[int]:
 def _longest_word(texts: Iterable[str]) -> int:
     """Length of the longest word that stays on one line."""
     words = (word for text in texts for word in printable(text).split())
-    return max((min(MOST_WORD, cell_len(word)) for word in words), default=1)
+    return max((min(MAX_WORD, cell_len(word)) for word in words), default=1)
 
 
 def _n_lines(text: str, width: int) -> int:
-    """Lines that a text fills where they break at spaces, and within words that are longer."""
+    """Number of lines of a text, which break at spaces and within words longer than a line."""
     lines = room = 0
     for word in text.split():
         size = cell_len(word)
@@ -241,7 +241,7 @@ def _titled(name: str, rest: str, width: int, bold: Callable[[str], str]) -> Ite
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Parts of a text that break at spaces, and within words that are longer than a line.
+    """Lines of a text, which break at spaces and within words longer than a line.
 
     >>> _wrapped("a sentence of words", 8)
     ['a ', 'sentence ', 'of words']

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from streamplace.display.report import LEAST_TEXT, Bar, Cell, Heading, Names, Report, Sheet
+from streamplace.display.report import MAX_SHORT_CELL, Bar, Cell, Heading, Names, Report, Sheet
 from streamplace.model.message_text import printable
 
 FULL, OVER, EMPTY = "#3366aa", "#cc3333", "#88888840"
@@ -38,7 +38,7 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Bar):
         return f'<td style="{CELL}">{_bar(cell.load)}</td>'
     text = cell.text() if isinstance(cell, Names) else cell
-    style = f"{CELL};white-space:nowrap" if len(text) <= LEAST_TEXT else CELL
+    style = f"{CELL};white-space:nowrap" if len(text) <= MAX_SHORT_CELL else CELL
     return f'<td style="{style}">{escaped(text)}</td>'
 
 
@@ -53,5 +53,5 @@ def _bar(load: float) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text of an element, with what is not printable shown."""
+    """Text of an HTML element; unprintable characters are shown as escapes."""
     return escape(printable(text))

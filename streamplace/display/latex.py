@@ -19,7 +19,7 @@ SPECIAL = {
 
 
 def latex_table(sheet: Sheet, title: str = "") -> str:
-    r"""Table of texts; the first columns, which name its rows, are to the left.
+    r"""Table of texts; the first columns, with the names of rows, are aligned left.
 
     >>> print(latex_table(Sheet(("placer", "of_best"), (("metis:k=3", "98 %"),))))
     \begin{tabular}{lr}

@@ -12,12 +12,12 @@ from streamplace.model.mixins import Displayed
 
 T = TypeVar("T")
 
-MOST_ROWS, MOST_NAMES = 12, 12
+MAX_ROWS, MAX_NAMES = 12, 12
 """Rows of a table, or of each part of one that is split, and names in a sentence."""
-LEAST_TEXT = 24
-"""Longest cell, in characters, that always stays on one line."""
+MAX_SHORT_CELL = 24
+"""Characters of a cell that always stays on one line."""
 PAGES = "streamplace.report.pages"
-"""Module that makes pages of reports. It imports this one, so it is loaded by name."""
+"""Module of pages of reports. It imports this one, so it is loaded by name."""
 _SIZE = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 _PAIRS = (("d", "h"), ("h", "min"), ("min", "s"))
 _FRACTIONS = ((1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
@@ -32,13 +32,13 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The first few of many names in a cell; a terminal shows as many as fit into its lines."""
+    """The first of many names in a cell; a terminal shows as many as fit into its lines."""
 
     names: tuple[str, ...]
     more: int = 0  # names that are not among them
     separator: str = ", "
     before: str = ""
-    lines: int | None = None  # without a limit all of them are shown
+    lines: int | None = None  # None shows all names
 
     @classmethod
     def of(
@@ -51,10 +51,10 @@ class Names:
         lines: int | None = None,
     ) -> "Names":
         """Name the first of many things."""
-        first = tuple(map(label, things[:MOST_NAMES]))
+        first = tuple(map(label, things[:MAX_NAMES]))
         return cls(first, len(things) - len(first), separator, before, lines)
 
-    def text(self, most: int = MOST_NAMES) -> str:
+    def text(self, most: int = MAX_NAMES) -> str:
         """The first names, and the number of the others.
 
         >>> Names(("a", "b", "c"), more=4, before="all: ").text(2)
@@ -99,7 +99,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """A sentence or table for a terminal without ``-v``, which otherwise shows details instead."""
+    """A sentence or table for a terminal without ``-v``; with it, details replace it."""
 
     part: PlainPart
 
@@ -121,10 +121,10 @@ class Report(Displayed):
     title
         First line; commands print the name of the graph before it.
     subject
-        Object that the page shows; without it the page has sentences and tables alone.
+        Object that the page shows; without it the page has only sentences and tables.
     command
-        Shell command that simulates a placement of the subject, read as JSON from standard
-        input; the page offers it. Empty if there is none.
+        Shell command, for the page, that simulates a placement of the subject, read as JSON from
+        standard input. Empty if there is none.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that reads best, in two units from a minute on.
+    """Seconds in a suitable unit, or in two units from a minute on.
 
     >>> duration(2.5e-6), duration(0.4463), duration(42), duration(982), duration(13790)
     ('2.5 µs', '446.3 ms', '42 s', '16 min 22 s', '3 h 50 min')
@@ -236,7 +236,7 @@ def some(
     things: Sequence[T],
     label: Callable[[T], str] = str,
     separator: str = " ",
-    most: int = MOST_NAMES,
+    most: int = MAX_NAMES,
 ) -> str:
     """First few of many things, and the number of the others.
 

@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from streamplace.display.report import MOST_ROWS, Detail, Report, Sheet, duration, some
+from streamplace.display.report import MAX_ROWS, Detail, Report, Sheet, duration, some
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Devices
@@ -27,9 +27,9 @@ from streamplace.model.units import (
     format_speed,
 )
 
-MOST_TARGETS = 4
-MOST_PLACED = 200
-"""Most operators that a table of details has."""
+MAX_TARGETS = 4
+MAX_PLACED = 200
+"""Operators in a table of details."""
 
 
 @singledispatch
@@ -87,13 +87,13 @@ def _work_sheet(graph: StreamGraph) -> Sheet:
     The CPU contains what streams and messages cost.
     """
     operators, streams = graph.operators, graph.streams
-    targets: list[list[str]] = [[] for _ in operators.name[:MOST_ROWS]]
+    targets: list[list[str]] = [[] for _ in operators.name[:MAX_ROWS]]
     for u, v in zip(streams.source.tolist(), streams.target.tolist(), strict=True):
         if u < len(targets) and operators.name[v] not in targets[u]:
             targets[u].append(operators.name[v])
     rows = [
         (operators.name[v], *_work(graph, v), format_bytes(operators.payload[v]),
-         some(feeds, separator=", ", most=MOST_TARGETS) or "—")
+         some(feeds, separator=", ", most=MAX_TARGETS) or "—")
         for v, feeds in enumerate(targets)
     ]  # fmt: skip
     tasks = bool(operators.fires_all.all())
@@ -108,27 +108,28 @@ def _work(graph: StreamGraph, v: int) -> tuple[str, ...]:
     operators, ipt = graph.operators, graph.charged_ipt[v]
     if operators.fires_all.all():
         return (f"{digits(ipt / 1e6)} M instructions",)
-    rate, own, most = float(graph.input_rate[v]), operators.constant[v], operators.max_rate[v]
-    always = f", {digits(own)} at any rate" if own else ""
-    limit = f", at most {format_rate(most)} a subtask" if most else ""
+    rate, constant = float(graph.input_rate[v]), operators.constant[v]
+    always = f", {digits(constant)} at any rate" if constant else ""
+    max_rate = operators.max_rate[v]
+    limit = f", at most {format_rate(max_rate)} a subtask" if max_rate else ""
     mips = rate * ipt / 1e6 + graph.charged_constant[v]
     return f"{format_rate(rate)}{limit}", f"{format_speed(mips)}{always}"
 
 
 def operators_sheet(operators: Operators, placement: Mapping[str, str] | None = None) -> Sheet:
-    """What operators do where they are described, and their devices if they are placed."""
+    """Operators with their devices if they are placed, and with descriptions if any has one."""
     columns: dict[str, Sequence[str]] = {"operator": operators.name}
     if placement is not None:
         columns["device"] = [placement[name] for name in operators.name]
     if any(operators.about):
         columns["what it does"] = operators.about
-    rows = list(islice(zip(*columns.values(), strict=True), MOST_PLACED))
+    rows = list(islice(zip(*columns.values(), strict=True), MAX_PLACED))
     if len(operators) > len(rows):
         rows.append((f"and {len(operators) - len(rows)} more", *[""] * (len(columns) - 1)))
     return Sheet(tuple(columns), tuple(rows))
 
 
-def with_rest(sheet: Sheet, most: int = MOST_ROWS) -> Sheet:
+def with_rest(sheet: Sheet, most: int = MAX_ROWS) -> Sheet:
     """First rows of a table, and the number of the others."""
     rest = len(sheet.rows) - most
     if rest <= 0:
@@ -138,7 +139,7 @@ def with_rest(sheet: Sheet, most: int = MOST_ROWS) -> Sheet:
 
 
 def with_counts(names: Iterable[str], operators: Mapping[str, str]) -> list[str]:
-    """Operators of subtasks in their order, with the number of subtasks if it is not one.
+    """Operators of subtasks in their order, with the number of subtasks if there are several.
 
     >>> with_counts(["a", "b#0", "b#1"], {"a": "a", "b#0": "b", "b#1": "b"})
     ['a', 'b × 2']
@@ -155,10 +156,10 @@ def _device_sheet(devices: Devices) -> Sheet:
         (_range(devices.name[begin:end]), *facts[begin])
         for begin, end in zip(begins, [*begins[1:], len(facts)], strict=True)
     ]
-    shown = rows[:MOST_ROWS]
+    shown = rows[:MAX_ROWS]
     if len(rows) > len(shown):
-        left = len(facts) - begins[MOST_ROWS]
-        shown.append((f"and {left} more", "", "", "", "", ""))
+        rest = len(facts) - begins[MAX_ROWS]
+        shown.append((f"and {rest} more", "", "", "", "", ""))
     head = ("device", "cores", "speed of a core", "memory", "network card", "tags")
     return Sheet(head, tuple(shown))
 

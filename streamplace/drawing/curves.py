@@ -1,4 +1,4 @@
-"""Curves in steps: what each number of moves reaches, and fronts of two objectives."""
+"""Curves in steps: values by number of moves, and fronts of two objectives."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ def save_steps(result: Result, path: Path) -> None:
 def dotted_steps(
     points: Sequence[tuple[float, float, bool]], x: str, y: str, title: str
 ) -> "Figure":
-    """Draw points as steps: dots are proven to be the best, circles were found."""
+    """Draw points as steps: dots for points that are proven to be best, circles for others."""
     figure, (axis,) = panels([""])
     axis.plot([p[0] for p in points], [p[1] for p in points], color=BLUE, drawstyle="steps-post")
     for is_proven, label, fill in ((True, "proven", BLUE), (False, "found", "none")):

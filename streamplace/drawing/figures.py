@@ -32,16 +32,16 @@ INK, MUTED, PAPER = "#202428", "#5f6770", "#ffffff"
 OUTLINE, INSIDE, ACROSS, LIMIT = "#4a525a", "#9aa3ab", "#4a525a", "#b00020"
 LINES = ("-", "--", "-.", ":")
 MARKERS = "os^Dv<>P"
-WIDEST = 34
-"""Characters per line of a legend."""
+LEGEND_LETTERS = 34
+"""Characters in a line of a legend."""
 HEADING, LEGEND = 10.5, 8.5
-LONGEST_ENTRY = 400
-"""Most characters of a name in a legend."""
-ROOM = 0.97
-"""Largest share of a figure's width for a legend."""
+MAX_ENTRY_LETTERS = 400
+"""Characters of a name in a legend."""
+MAX_LEGEND_SHARE = 0.97
+"""Share of a figure's width for a legend."""
 MADE_BY = "streamplace"
 MARK = {"Creator": MADE_BY, "Date": None}
-"""Metadata of SVG; a file with such a mark may be written again."""
+"""Metadata of SVG; a file with this mark may be overwritten."""
 
 
 def new_figure(
@@ -116,7 +116,7 @@ def legend_text(name: str) -> str:
     >>> print(legend_text("join"), legend_text("$x$"), legend_text("_a"), sep="|")
     join|\$x\$| _a
     """
-    text = shown(name, LONGEST_ENTRY).replace("$", r"\$")
+    text = shown(name, MAX_ENTRY_LETTERS).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
@@ -155,7 +155,7 @@ def _add_legend(figure: "Figure", entries: "dict[str, Artist]") -> None:
     """Add a legend below, with as many columns as fit, and extend the figure by its height."""
     from matplotlib.legend import Legend
 
-    labels = [wrapped(label, WIDEST) for label in entries]
+    labels = [wrapped(label, LEGEND_LETTERS) for label in entries]
     for columns in range(len(labels), 0, -1):
         legend: Legend = figure.legend(
             list(entries.values()),
@@ -166,7 +166,7 @@ def _add_legend(figure: "Figure", entries: "dict[str, Artist]") -> None:
             ncols=columns,
         )
         box = legend.get_window_extent()
-        if columns == 1 or box.width <= ROOM * figure.bbox.width:
+        if columns == 1 or box.width <= MAX_LEGEND_SHARE * figure.bbox.width:
             break
         legend.remove()
     figure.set_figheight(figure.get_figheight() + box.height / figure.dpi)

@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from streamsim.passes import Schedule
 
 MICROSECONDS = 1e6
-MOST_ROWS = 40
-"""Most devices and links drawn, the busiest ones."""
-LEAST_BUSY = 0.005
-"""Least busy share of the makespan for the row of a link off the critical chain."""
-MOST_NAMED = 400
-"""Most bars with names; with more, none would be legible."""
+MAX_ROWS = 40
+"""Devices, and links, that are drawn: the busiest ones."""
+MIN_BUSY = 0.005
+"""Busy share of the makespan for the row of a link off the critical chain."""
+MAX_NAMED = 400
+"""Bars in a chart with names; names of more would not be legible."""
 RUN, SEND, CRITICAL = PALETTE[0], PALETTE[4], LIMIT
-INCHES, TALLEST = 11.0, 60.0
+WIDTH, MAX_HEIGHT = 11.0, 60.0
 """Width and greatest height of the chart, in inches."""
 NAME = 7.0
 """Size of names in bars, in points."""
 DEVICE_ROW, LINK_ROW = 0.36, 0.2
 """Heights of rows with one lane, in inches."""
-MOST_HEIGHT = 2.0
-"""Greatest height of a row with many lanes, relative to a row with one lane."""
+MAX_ROW_HEIGHT = 2.0
+"""Height of a row with many lanes, relative to a row with one lane."""
 SCALES = (
     (7200, 1 / 3600, "hours"),
     (120, 1 / 60, "minutes"),
@@ -49,7 +49,7 @@ SCALES = (
     (1e-3, 1e3, "milliseconds"),
     (0, 1e6, "microseconds"),
 )
-"""Least makespan for a unit, number of units per second, and name of the unit."""
+"""Minimum makespan for a unit, units per second, and name of the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Bars:
 
     @property
     def n_lanes(self) -> int:
-        """Most simultaneous bars."""
+        """Maximum number of simultaneous bars."""
         return int(self.lane.max(initial=0)) + 1
 
 
@@ -186,12 +186,12 @@ def gantt(problem: Problem, placement: Placement, timeline: PassTimeline, figure
     schedule = timeline.schedule
     devices = _busiest(runs(problem, placement, schedule))
     used = transfers(problem, placement, schedule)
-    least = LEAST_BUSY * schedule.makespan
+    least = MIN_BUSY * schedule.makespan
     links = _busiest([bars for bars in used if bars.critical.any() or _busy(bars) >= least])
     rows = _rows(problem, devices, links)
     axis = figure.subplots()
     bottom = rows[-1].top + rows[-1].height
-    figure.set_size_inches(INCHES, min(1.1 + bottom, TALLEST))
+    figure.set_size_inches(WIDTH, min(1.1 + bottom, MAX_HEIGHT))
     scale, unit = next(
         (factor, unit) for least, factor, unit in SCALES if schedule.makespan >= least
     )
@@ -228,22 +228,22 @@ def _busy(bars: Bars) -> float:
 
 
 def _busiest(rows: list[Bars]) -> list[Bars]:
-    """The busiest rows, in their order."""
+    """The busiest rows, in the given order."""
     busy = np.array([_busy(bars) for bars in rows])
-    busiest = sorted(np.argsort(-busy, kind="stable")[:MOST_ROWS].tolist())
+    busiest = sorted(np.argsort(-busy, kind="stable")[:MAX_ROWS].tolist())
     return [rows[i] for i in busiest]
 
 
 def _rows(problem: Problem, devices: list[Bars], links: list[Bars]) -> list[ChartRow]:
     """Rows from top to bottom; the bars have no names if there are too many."""
     operators, label = problem.graph.operators.name, problem.graph.streams.label
-    named = sum(len(bars.thing) for bars in (*devices, *links)) <= MOST_NAMED
+    named = sum(len(bars.thing) for bars in (*devices, *links)) <= MAX_NAMED
     rows: list[ChartRow] = []
     top = 0.0
     for bars in (*devices, *links):
         device = len(rows) < len(devices)
         names = [operators[v] if device else label(v) for v in bars.thing.tolist() if named]
-        height = (DEVICE_ROW if device else LINK_ROW) * min(bars.n_lanes**0.5, MOST_HEIGHT)
+        height = (DEVICE_ROW if device else LINK_ROW) * min(bars.n_lanes**0.5, MAX_ROW_HEIGHT)
         rows.append(ChartRow(bars, RUN if device else SEND, tuple(names), top, height))
         top += height
     return rows
@@ -266,7 +266,7 @@ def _draw(axis: "Axes", row: ChartRow, scale: float, span: float) -> None:
         axis.add_collection(
             PolyCollection(chosen, facecolors=fill, edgecolors=edge, linewidths=0.4)
         )
-    widths = (end - begin) / span * (INCHES - 2) * 72  # points
+    widths = (end - begin) / span * (WIDTH - 2) * 72  # points
     if height >= 0.12:
         middle = np.stack([(begin + end) / 2, low + 0.46 * height], 1)
         _write(axis, row, middle, widths.tolist())

@@ -54,23 +54,23 @@ from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
 from streamplace.placers.result import Result
 
-MOST_OPERATORS = 5_000
-MOST_SHOWN = 1000
-"""Most operators of a graph that notebooks draw by default."""
-MOST_SINGLE = 200
-"""Most operators of a graph in which each is a box."""
+MAX_OPERATORS = 5_000
+MAX_SHOWN = 1000
+"""Operators of a graph that notebooks draw by default."""
+MAX_SINGLE = 200
+"""Operators of a graph in which each has its own box."""
 ASPECT = 1.5
 """Ratio of width to height that a layout approaches."""
-BETWEEN, LEAST_WIDTH, WIDEST_TITLE = 36.0, 250.0, 460.0
-"""Gap between panels, their least width, and the greatest width of a title."""
+BETWEEN, MIN_WIDTH, MAX_TITLE_WIDTH = 36.0, 250.0, 460.0
+"""Gap between panels, and limits of the widths of panels and titles."""
 ABOVE, BELOW = 46.0, 14.0
 """Space for the titles of a panel, and above its legend."""
-WIDEST_DEVICE = 90.0
-"""Width at which names of devices are cut."""
+MAX_DEVICE_WIDTH = 90.0
+"""Width of names of devices; longer names are cut."""
 INSET = 9.0
 """Space between the text of a box and its sides."""
 ROW, SWATCH, GAP = 18.0, 12.0, 16.0
-MOST_ENTRIES = 24
+MAX_ENTRIES = 24
 SAMPLE = 34.0
 """Length of the sample lines."""
 
@@ -194,14 +194,14 @@ class Boxes:
 def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
     """Boxes of a graph.
 
-    Above 200 operators, chains share a box: an operator with its only consumer, if it is the only
-    input of that and no placement of ``places`` separates the two.
+    Above 200 operators, chains share a box (see `chain_of`), unless a placement of ``places``
+    separates their operators.
     """
-    if graph.n_operators > MOST_OPERATORS:
+    if graph.n_operators > MAX_OPERATORS:
         raise SettingError(
-            f"the graph has {graph.n_operators} operators; a drawing shows at most {MOST_OPERATORS}"
+            f"the graph has {graph.n_operators} operators; a drawing shows at most {MAX_OPERATORS}"
         )
-    single = graph.n_operators <= MOST_SINGLE
+    single = graph.n_operators <= MAX_SINGLE
     first = np.arange(graph.n_operators) if single else chain_of(graph, places)
     streams = graph.streams
     heads, of = np.unique(first, return_inverse=True)
@@ -259,7 +259,7 @@ def draw_placements(
 ) -> Drawing:
     """Draw several placements of one graph side by side, each titled by its value.
 
-    The bottleneck or critical chain of the objective, by default the graph's, is red.
+    The bottleneck or critical chain by the objective, by default that of the graph, is red.
     """
     judge = objective or OBJECTIVES[suggested_by(problem.graph)]
     indices = [placement.index for _, placement in placements]
@@ -276,7 +276,7 @@ def draw_placements(
 
 
 def device_colours(n_devices: int, places: Sequence[Ints]) -> dict[int, str]:
-    """Colours of the devices; those in use differ while there are enough colours.
+    """Colours of the devices; devices in use differ while there are enough colours.
 
     >>> device_colours(20, [np.array([17, 3])])[17] == DEVICE_COLOURS[1]
     True
@@ -293,10 +293,10 @@ def _panel(
     """Build the panel of one placement."""
     picture, place = judge.pictured(problem, placement), placement.index
     device = place[[members[0] for members in boxes.members]]
-    names = [cut_to(shown(text), style.SMALL, WIDEST_DEVICE) for text in placement.devices]
+    names = [cut_to(shown(text), style.SMALL, MAX_DEVICE_WIDTH) for text in placement.devices]
     load = problem.instance.full_load[np.arange(len(place)), problem.instance.device_type[place]]
     share = np.bincount(boxes.of, load, len(boxes)).tolist()
-    tell = duration if problem.graph.operators.fires_all.all() else _share
+    as_text = duration if problem.graph.operators.fires_all.all() else _share
     streams, rows = problem.graph.streams, boxes.streams
     limits = np.bincount(boxes.of, picture.operators, len(boxes)) > 0
     used = np.unique(place).tolist()
@@ -307,7 +307,9 @@ def _panel(
         subtitle=shown(picture.subtitle),
         legend=legend,
         fills=tuple(colours[d] for d in device.tolist()),
-        notes=tuple(f"{names[d]} · {tell(s)}" for d, s in zip(device.tolist(), share, strict=True)),
+        notes=tuple(
+            f"{names[d]} · {as_text(s)}" for d, s in zip(device.tolist(), share, strict=True)
+        ),
         limits=limits,
         stream_limits=picture.streams[rows],
         across=(place[streams.source] != place[streams.target])[rows],
@@ -325,14 +327,14 @@ def _share(load: float) -> str:
 def _best_skeleton(
     graph: StreamGraph, boxes: Boxes, panels: Sequence[Panel]
 ) -> tuple[Skeleton, int]:
-    """Direction and number of columns for which all panels are closest to the best shape."""
+    """Direction and number of columns for which all panels together are closest to `ASPECT`."""
     tried: list[tuple[float, Skeleton, int]] = []
     for downwards in (False, True):
         skeleton = _laid_out(graph, boxes, panels, downwards)
         width, height = skeleton.size
         for columns in range(1, len(panels) + 1):
             rows = -(-len(panels) // columns)
-            shape = columns * max(width, LEAST_WIDTH) / (rows * (height + 110))
+            shape = columns * max(width, MIN_WIDTH) / (rows * (height + 110))
             badness = abs(log(shape / ASPECT)) + 0.2 * (rows * columns - len(panels))
             tried.append((badness, skeleton, columns))
     _, skeleton, columns = min(tried, key=itemgetter(0))
@@ -348,7 +350,7 @@ def _laid_out(
         cut_to(
             shown(names[rows[0]]) + (f" +{len(rows) - 1}" if len(rows) > 1 else ""),
             scale.font,
-            scale.widest,
+            scale.max_width,
         )
         for rows in boxes.members
     )
@@ -387,11 +389,11 @@ def _composed(
     subject: StreamGraph | NamedPlacements,
 ) -> Drawing:  # fmt: skip
     """Arrange panels in rows and columns, with the key of lines below them."""
-    width = max(skeleton.size[0], LEAST_WIDTH)
+    width = max(skeleton.size[0], MIN_WIDTH)
     for panel in panels:
         title_width = text_width(panel.title, style.TITLE, bold=True)
         subtitle_width = text_width(panel.subtitle, style.SMALL)
-        width = max(width, min(max(title_width, subtitle_width), WIDEST_TITLE))
+        width = max(width, min(max(title_width, subtitle_width), MAX_TITLE_WIDTH))
     below = max(entries_height(panel.legend, width) for panel in panels)
     height = ABOVE + skeleton.size[1] + BELOW + below
     shapes: list[Shape] = []
@@ -423,7 +425,7 @@ def _titles(panel: Panel, left: float, top: float, width: float) -> list[Shape]:
 def box_widths(labels: tuple[str, ...], notes: tuple[str, ...], scale: Scale) -> Floats:
     """Width of every box, large enough for both of its texts."""
     if not scale.font:
-        return np.full(len(labels), scale.widest)
+        return np.full(len(labels), scale.max_width)
     texts = [
         max(text_width(label, scale.font), text_width(note, scale.note) if scale.note else 0.0)
         for label, note in zip(labels, notes, strict=True)
@@ -493,10 +495,10 @@ def _smooth(route: Floats) -> list[tuple[float, float]]:
 
 
 def device_legend(devices: Sequence[tuple[str, str]]) -> list[Entry]:
-    """Colours of devices with their meanings, at most 24, the last of which counts the others."""
-    if len(devices) > MOST_ENTRIES:
-        more = len(devices) - MOST_ENTRIES + 1
-        devices = [*devices[: MOST_ENTRIES - 1], (PAPER, f"and {more} more devices")]
+    """Colours of devices with their names, at most 24; the last entry counts further devices."""
+    if len(devices) > MAX_ENTRIES:
+        more = len(devices) - MAX_ENTRIES + 1
+        devices = [*devices[: MAX_ENTRIES - 1], (PAPER, f"and {more} more devices")]
     return [_swatch(colour, text) for colour, text in devices]
 
 
@@ -577,7 +579,7 @@ def svg_of(item: Any) -> str | None:
         return svg_text(item.figure())
     problem = item.problem if isinstance(item, Result) else item
     graph = problem if isinstance(problem, StreamGraph) else problem.graph
-    if graph.n_operators > MOST_SHOWN:
+    if graph.n_operators > MAX_SHOWN:
         return None
     return drawing_of(item).svg() if isinstance(item, Result) else draw_graph(graph).svg()
 

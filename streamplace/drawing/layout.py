@@ -5,9 +5,9 @@ within every layer, and coordinates. It depends only on sizes, not on names or c
 direction: ``along`` runs from layer to layer, ``across`` within a layer.
 
 Coordinates are as close to the neighbours as order and distances allow. Every sweep solves, layer
-by layer, min Σ wᵢ (xᵢ − aᵢ)² with xᵢ₊₁ − xᵢ at least a distance, where aᵢ is the weighted mean of
-the neighbours. With the distances subtracted, this is isotonic regression, which pooling adjacent
-violators solves in linear time.
+by layer, min Σ wᵢ (xᵢ − aᵢ)² with xᵢ₊₁ − xᵢ at least a distance; aᵢ is the weighted mean of the
+neighbours. Without the distances, this is isotonic regression, which pooling adjacent violators
+solves in linear time.
 """
 
 from bisect import bisect_right, insort
@@ -23,17 +23,17 @@ Rows = list[list[int]]
 ORDER_SWEEPS, PLACE_SWEEPS = 12, 10
 STRAIGHT = 8.0
 """Weight of a segment between two bends, relative to a stream between two boxes."""
-MOST_BENDS = 20_000
-"""Most bends; streams are routed around boxes, the shortest first, until they are used up."""
-STEEPEST = 5.0
-"""Greatest distance of a stream across, relative to the gap between its layers."""
-WIDEST_GAP = 4.0
-"""Greatest gap between layers with long distances across, relative to the least gap."""
+MAX_BENDS = 20_000
+"""Bends in a layout. The shortest streams get theirs first; others run straight."""
+MAX_SLOPE = 5.0
+"""Distance of a stream across, relative to the gap between its layers."""
+MAX_GAP = 4.0
+"""Gap between layers with long distances across, relative to the usual gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """Least distances between layers, between boxes, at bends, and between ports."""
+    """Minimum distances between layers, between boxes, at bends, and between ports."""
 
     layers: float = 30.0
     boxes: float = 14.0
@@ -59,7 +59,7 @@ class LayeredLayout:
 
 @dataclass(frozen=True, slots=True)
 class Bent:
-    """A graph whose streams lead to the next layer, but for those that had too many bends."""
+    """A graph whose streams lead to the next layer, except streams beyond `MAX_BENDS`."""
 
     n_boxes: int  # the first nodes are boxes, the others bends
     layer: list[int]
@@ -130,7 +130,7 @@ def bend(layer: list[int], source: Ints, target: Ints) -> Bent:
     n, ends = len(layer), list(zip(source.tolist(), target.tolist(), strict=True))
     spans = [layer[v] - layer[u] - 1 for u, v in ends]
     paths = [[u, v] for u, v in ends]
-    free = MOST_BENDS
+    free = MAX_BENDS
     all_layers = list(layer)
     for e in sorted(range(len(ends)), key=lambda e: (spans[e], e)):
         if spans[e] > free:
@@ -166,13 +166,13 @@ def _preorder(before: Rows, after: Rows) -> list[int]:
 
 
 def _starts(bent: Bent, across: Floats, depths: list[float], gap: float) -> list[float]:
-    """Begin of every layer; the gap before it is wider if streams go far across."""
+    """Beginning of every layer; the gap before it is wider if streams go far across."""
     starts = [0.0]
     for row, depth in zip(bent.rows[1:], depths, strict=False):
         reach = max(
             (abs(float(across[v] - across[u])) for v in row for u in bent.before[v]), default=0.0
         )
-        starts.append(starts[-1] + depth + min(max(gap, reach / STEEPEST), WIDEST_GAP * gap))
+        starts.append(starts[-1] + depth + min(max(gap, reach / MAX_SLOPE), MAX_GAP * gap))
     return starts
 
 
@@ -200,7 +200,7 @@ def _routes(
 def _ports(
     boxes: Sequence[int], others: Sequence[int], across: Floats, breadth: Floats, apart: float
 ) -> list[float]:
-    """Offset of every stream from the middle of its box, in order of their other ends."""
+    """Offset of every stream from the middle of its box, in the order of the other ends."""
     streams: dict[int, list[int]] = {}
     for e, v in enumerate(boxes):
         streams.setdefault(v, []).append(e)
@@ -214,7 +214,7 @@ def _ports(
 
 
 def ordered(rows: Rows, before: Rows, after: Rows) -> Rows:
-    """Rows in the order with the fewest crossings of all sweeps, the first of equal ones.
+    """Rows in the order with the fewest crossings of all sweeps.
 
     A forward sweep sorts every layer by the mean position of the neighbours before it, a backward
     sweep by those after it.
@@ -279,7 +279,7 @@ def _positions(rows: Rows) -> list[int]:
 
 
 def coordinates(bent: Bent, sizes: Sequence[float], spacing: Spacing) -> Floats:
-    """Coordinate of every node; neighbours in a row are their sizes and a gap apart."""
+    """Coordinate of every node; neighbours in a row have a minimum distance."""
     x = [0.0] * len(sizes)
     distances = [_distances(row, sizes, bent.n_boxes, spacing) for row in bent.rows]
     for row, distance in zip(bent.rows, distances, strict=True):
@@ -312,7 +312,7 @@ def pooled(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
 def _distances(
     row: Sequence[int], sizes: Sequence[float], n_boxes: int, spacing: Spacing
 ) -> list[float]:
-    """Least distance of every node from the one before it in its row, 0 for the first."""
+    """Minimum distance of every node from its predecessor in the row, 0 for the first."""
     distances = [0.0]
     for u, v in pairwise(row):
         gap = spacing.boxes if max(u, v) < n_boxes else spacing.bends

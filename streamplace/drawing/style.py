@@ -27,7 +27,7 @@ WIDTHS = (
 than other sans-serif fonts, in 1/2048 of the size."""
 UNITS = 2048
 LOWER, OTHER = 0.98, 1.25
-"""Widths of other lower-case letters, and of all other characters."""
+"""Widths of lower-case letters beyond ASCII, and of all other characters."""
 BOLDER, WIDER = 1.06, 0.09
 """Width of bold characters: factor, and addition relative to the size."""
 KNOWN = {"·": 0.318, "…": 1.0, "→": 0.838, "%": 0.95, "×": 0.838, "–": 0.5, "µ": 0.636}
@@ -40,7 +40,7 @@ class Scale:
     # Sizes of names and of the texts below them; 0 omits these texts.
     font: float
     note: float
-    widest: float  # width at which names are cut
+    max_width: float  # width of names; longer names are cut
     height: float
     spacing: Spacing
 
@@ -51,7 +51,7 @@ SCALES = (
     (500, Scale(8, 0, 80, 15, Spacing(18, 6, 5, 5))),
     (10**9, Scale(0, 0, 10, 8, Spacing(10, 3, 2, 2))),
 )
-"""Most boxes for a scale, and the scale."""
+"""Maximum number of boxes for a scale, and the scale."""
 
 
 def scale_of(n_boxes: int) -> Scale:

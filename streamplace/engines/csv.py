@@ -6,18 +6,19 @@ from collections.abc import Iterable, Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
-from streamplace.engines.text import decoded, quoted_csv, unique, unquoted_csv
+from streamplace.engines.text import quoted_csv, unique, unquoted_csv
 from streamplace.errors import FormatError
 from streamplace.io.files import located
+from streamplace.io.parsing import decoded
 
 COLUMNS = ("operator", "pe", "device", "requires", "colocate", "exlocate")
 
 
 def read_csv(content: bytes, where: str) -> dict[str, str]:
     """Operator → device from a table; other columns are ignored."""
+    text = decoded(content, where)
     with located(where):
         try:
-            text = decoded(content)
             lines, mark = io.StringIO(text, newline=""), _delimiter(text)
             rows = csv.DictReader(lines, strict=True, delimiter=mark)
             names = rows.fieldnames or ()

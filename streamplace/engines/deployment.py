@@ -1,4 +1,4 @@
-"""Deployment: a placement with all data that an engine needs."""
+"""Deployment: a placement with all facts that an engine needs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Deployment:
     problem
         The application with its cluster and constraints; operators may have several subtasks.
     placement
-        Device of every operator, or of every subtask if these are placed one by one.
+        Device of every operator, or of every subtask if subtasks are placed one by one.
     expansion
         The subtasks of the application's operators.
     unit_problem
@@ -126,7 +126,7 @@ class Deployment:
 
     @property
     def resources(self) -> dict[str, str]:
-        """Device → the resource that only it offers; ProblemError if two would offer the same."""
+        """Device → the resource that only it offers; raise ProblemError for equal names."""
         return resources(self.problem.cluster.devices.name)
 
     @property

@@ -14,7 +14,7 @@ from streamplace.io.files import json_text
 from streamplace.io.modules import LOOSE, SOURCE, Modules, around
 from streamplace.model.message_text import quoted
 
-REMEDY = "import the model with --blocks, or export to torch, which splits anything"
+REMEDY = "import the model with --blocks, or export to torch, which can split modules"
 
 
 @export("device-map", suffix=".json", of=SOURCE)
@@ -24,7 +24,7 @@ def as_device_map(deployment: Deployment) -> str:
     modules = Modules(graph)
     device = [placement[name] for name in graph.operators.name]
     whole = dict(_whole(modules, device))
-    split = [module for module in modules.own if not _covered(module, whole)]
+    split = [module for module in modules.direct if not _covered(module, whole)]
     main = _main(modules, device, split)
     for module in split:
         _check(modules, device, module, main)
@@ -47,10 +47,10 @@ def _whole(modules: Modules, device: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _main(modules: Modules, device: list[str], split: list[str]) -> str:
-    """Device at which inputs arrive: that of the first reader of inputs in a split module."""
+    """Device at which inputs arrive: the device of their first reader in a split module."""
     memory = modules.graph.operators.memory
     for module in split:
-        for row in modules.own[module]:
+        for row in modules.direct[module]:
             if modules.begins(row) or (memory[row] and not module):
                 return device[row]
     return device[modules.within[""][0]]
@@ -59,7 +59,7 @@ def _main(modules: Modules, device: list[str], split: list[str]) -> str:
 def _check(modules: Modules, device: list[str], module: str, main: str) -> None:
     """Raise FormatError if the code of a module on several devices needs to move data."""
     operators = modules.graph.operators
-    for row in modules.own[module]:
+    for row in modules.direct[module]:
         name, feeders = operators.name[row], modules.feeders[row]
         senders = {main if modules.is_input(u) else device[u] for u in feeders}
         holds = operators.memory[row] > 0

@@ -19,7 +19,7 @@ CHECK = (
 FRACTIONS = {
     key for key, rule in [*OPERATOR.items(), *STREAM.items()] if isinstance(rule, NumberRule)
 }
-"""Attributes of one type at all nodes and edges, as GraphML requires, whole or not."""
+"""Attributes that are floats at all nodes and edges, as GraphML requires one type."""
 
 
 def read_graphml(content: bytes, where: str) -> dict[str, str]:
@@ -65,7 +65,7 @@ def as_graphml(deployment: Deployment) -> str:
 
 
 def _scalars(facts: dict[str, Any]) -> None:
-    """Turn lists and windows into text, and drop what is none, since GraphML has neither."""
+    """Turn lists and windows into text, and drop missing values: GraphML has none of these."""
     for key, value in [*facts.items()]:
         if value is None or value != value:
             del facts[key]

@@ -5,10 +5,10 @@ from typing import Any
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
 from streamplace.io.files import json_text
-from streamplace.io.placements import order_facts, parse_given
+from streamplace.io.placements import order_facts, parse_named_placement
 
 
-@export("json", suffix=".json", read=parse_given, keeps_order=True)
+@export("json", suffix=".json", read=parse_named_placement, keeps_order=True)
 def as_json(deployment: Deployment) -> str:
     """Native placement with processing elements and groups, for programs and streamplace itself."""
     document: dict[str, Any] = {

@@ -91,8 +91,8 @@ def as_kubernetes(deployment: Deployment) -> str:
         ensure_ascii=False,
     )
     shared = SHARED.format(name=NAME, document=quoted_yaml(document))
-    own = deployment.resources
-    devices = (_device(deployment, e, own[e.device]) for e in deployment.elements)
+    resources = deployment.resources
+    devices = (_device(deployment, e, resources[e.device]) for e in deployment.elements)
     return comment(_notes(deployment)) + shared + "".join(devices)
 
 

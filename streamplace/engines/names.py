@@ -7,31 +7,31 @@ from hashlib import sha256
 from streamplace.errors import ProblemError
 from streamplace.model.message_text import quoted
 
-LONGEST_SLUG = 40
+MAX_SLUG_LETTERS = 40
 PREFIX = "dev-"
 OFFER = 1000
-"""About how many units a device offers of its own resource and of each of its tags (judgement)."""
+"""Units that a device offers of its resource and of each of its tags (a judgement)."""
 
 
 def slug(name: str) -> str:
-    """Lower-case letters, digits and hyphens; a name that is changed gets a checksum.
+    """Lower-case letters, digits and hyphens; a changed name gets a checksum.
 
     >>> slug("d0"), slug("rack-1"), slug("Rack 1"), slug("größe")
     ('d0', 'rack-1', 'rack-1-65bceb', 'gr-e-d353a2')
     """
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_SLUG].strip("-")
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_SLUG_LETTERS].strip("-")
     return plain if plain == name else "-".join(filter(None, [plain, checksum(name)]))
 
 
 def checksum(name: str) -> str:
-    """Six digits that distinguish names which become equal when simplified."""
+    """Six digits, to distinguish names with equal slugs."""
     return sha256(name.encode()).hexdigest()[:6]
 
 
 def resource(device: str) -> str:
-    """Name of the resource that only this device offers, and that pins operators to it.
+    """Name of the resource that only this device offers, by which operators are pinned to it.
 
-    It depends on the device's name only, so a cluster is configured once for all placements.
+    It depends only on the name of the device, so a cluster is configured once for all placements.
 
     >>> resource("d0"), resource("dev-0")
     ('dev-d0', 'dev-0')
@@ -50,7 +50,7 @@ def tag_resource(tag: str) -> str:
 
 
 def resources(devices: Iterable[str]) -> dict[str, str]:
-    """Device → its own resource; ProblemError if two devices would offer the same."""
+    """Device → the resource that only it offers; raise ProblemError for equal names."""
     names: dict[str, str] = {}
     owners: dict[str, str] = {}
     for device in devices:

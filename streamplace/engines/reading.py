@@ -1,4 +1,4 @@
-"""Readers of placements in all exported formats that can be read back."""
+"""Readers of placements in formats that can be read back."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -28,14 +28,14 @@ class ExportFormat:
     write
         Converts a deployment to the text of the file, or to the texts of the folder's files.
     read
-        Reads operator → device from the content of such a file and its name for errors; None if the
-        format cannot be read back.
+        Reads operator → device from the content of a file and its name for errors; None for a
+        format that cannot be read back.
     of
-        Attribute that a graph must have, such as "torch", with the source of its import.
+        Required attribute of the graph, such as "torch", with the source of its import.
     all_devices
         Whether a placement of subtasks must name every device of the cluster, even unused ones.
     keeps_order
-        Whether it contains the order in which devices run operators, if the placement has one.
+        Whether it contains the order in which devices run operators.
     """
 
     name: str

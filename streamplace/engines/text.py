@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError
-from streamplace.io.parsing import utf8
 from streamplace.model.message_text import printable, quoted, shown
 
 if TYPE_CHECKING:
@@ -138,14 +137,6 @@ def xml_text(text: str) -> str:
             "to json"
         )
     return text
-
-
-def decoded(content: bytes) -> str:
-    """Text of a UTF-8 file, with or without a byte order mark."""
-    try:
-        return utf8(content, "the file").decode()
-    except UnicodeDecodeError as error:
-        raise FormatError(f"is not UTF-8 text (byte {error.start})") from None
 
 
 def unique(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:

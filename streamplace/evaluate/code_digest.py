@@ -1,7 +1,7 @@
-"""Digest of code: another one for any change of code that may change a result.
+"""Digest of code, which changes with any code that may change a result.
 
-It covers streamplace, and for every function of others that a placer, its model, an objective or a
-condition runs all files of its package and of the distribution that registers it.
+It covers streamplace, and for every function of other packages that a placer, its model, an
+objective or a condition runs, all files of its package and of the distribution that registers it.
 """
 
 import inspect
@@ -20,23 +20,23 @@ from streamsim import _core
 from streamplace.io.weights import stamped
 from streamplace.registry import plugins
 
-OWN = {"streamplace", "streamsim"}
-MADE = {"__pycache__", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+STREAMPLACE = {"streamplace", "streamsim"}
+GENERATED = {"__pycache__", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 """Folders and files that Python and installers write."""
 
 
 def code_digest(*things: Any) -> str:
-    """Short digest of streamplace, and of the code of others that placers and objectives run."""
-    names = sorted(OWN | set(_modules(things, set())) - sys.stdlib_module_names)
+    """Short digest of streamplace, and of other code that placers and objectives run."""
+    names = sorted(STREAMPLACE | set(_modules(things, set())) - sys.stdlib_module_names)
     parts = [_core.SOURCES, *map(_content, names)]
     return sha256("".join(parts).encode()).hexdigest()[:12]
 
 
-def _modules(thing: Any, seen: set[int]) -> Iterator[str]:
+def _modules(thing: Any, visited: set[int]) -> Iterator[str]:
     """Top-level names of the modules of all functions and classes in a value."""
-    if id(thing) in seen:
+    if id(thing) in visited:
         return
-    seen.add(id(thing))
+    visited.add(id(thing))
     parts: Iterable[Any] = ()
     if isinstance(thing, (tuple, list, Mapping)):
         parts = thing.values() if isinstance(thing, Mapping) else thing
@@ -53,7 +53,7 @@ def _modules(thing: Any, seen: set[int]) -> Iterator[str]:
         elif is_dataclass(thing) and not isinstance(thing, type):
             parts += [getattr(thing, field.name) for field in fields(thing)]
     for part in parts:
-        yield from _modules(part, seen)
+        yield from _modules(part, visited)
 
 
 def _content(name: str) -> str:
@@ -67,7 +67,7 @@ def _content(name: str) -> str:
     for point in plugins():
         if point.module.partition(".")[0] == name:
             files |= _installed(point)
-    if not files and file is not None:  # a script, and what it may import
+    if not files and file is not None:  # a script, and modules beside it
         beside = Path(file).absolute().parent
         packages = (path.parent for path in beside.glob("*/__init__.py"))
         files = {*beside.glob("*.py"), *(file for folder in packages for file in _inside(folder))}
@@ -77,17 +77,17 @@ def _content(name: str) -> str:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """All files in a folder that were not made by running it."""
+    """Files in a folder, without those that Python and installers write."""
     for path in folder.rglob("*"):
-        is_core = path.name == Path(_core.__file__).name  # told apart by its sources
-        if not (is_core or MADE.intersection(path.parts)) and path.is_file():
+        is_core = path.name == Path(_core.__file__).name  # SOURCES identifies it
+        if not (is_core or GENERATED.intersection(path.parts)) and path.is_file():
             yield path
 
 
 def _installed(point: EntryPoint) -> set[Path]:
     """Files of the distribution that has an entry point."""
     files = () if point.dist is None else point.dist.files or ()
-    return {Path(str(file.locate())) for file in files if not MADE.intersection(file.parts)}
+    return {Path(str(file.locate())) for file in files if not GENERATED.intersection(file.parts)}
 
 
 def _cells(names: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -101,7 +101,7 @@ def _cells(names: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=64)
 def _digest(files: tuple[tuple[Path, tuple[int, int]], ...]) -> str:
-    """Digest of the contents of files at a time; a missing one counts as empty."""
+    """Digest of the contents of stamped files; a missing one counts as empty."""
     digest = sha256()
     for path, (_, size) in files:
         digest.update(f"{path.name} {size} ".encode())

@@ -15,7 +15,14 @@ from streamplace.display.report import Detail, Heading, PlainPart, Report, Sheet
 from streamplace.errors import SettingError
 from streamplace.evaluate.paired import CONFIDENCE, Paired, half_interval, holm
 from streamplace.evaluate.records import Record, problem_hash, problem_number
-from streamplace.evaluate.results import Front, ObjectiveResults, Row, front_of, heading, mean_of
+from streamplace.evaluate.results import (
+    ObjectiveResults,
+    Row,
+    TradeOffs,
+    heading,
+    mean_of,
+    trade_offs_of,
+)
 from streamplace.evaluate.runner import ComparisonRun, check_placer, records_of
 from streamplace.evaluate.scan import Scan
 from streamplace.evaluate.trained_on import trainings_of
@@ -49,20 +56,20 @@ FRAME = (
 )  # fmt: skip
 OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
 OF_BEST = {"max": "of best", "min": "× best"}
-"""Heads of the columns of values / optima, or / best values of all placers, by sense."""
+"""Heads of the columns of value / optimum and value / best value of all placers, by sense."""
 INTERVAL = f"{100 * CONFIDENCE:.0f} % interval"
 SCREEN_ROWS = 20
-"""Rows of placers that fit a screen of 24 lines, beside headings; further tables are details."""
+"""Rows of placers that fit a screen of 24 lines with headings; further tables are details."""
 MAX_GRAPHS = 2_000
-"""Graphs whose results a page shows one by one; a browser draws so many rows at once."""
-MOST_VALUES = 12
-"""Most values of an attribute of graphs for a table by these."""
+"""Graphs whose results a page shows one by one: rows that a browser draws quickly."""
+MAX_VALUES = 12
+"""Values of an attribute of graphs for a table by them."""
 MAX_PLACED = 6_000
-"""Operators of all placements that a page shows, which keep it below about a megabyte."""
+"""Operators of all placements on a page, to keep it below about a megabyte."""
 
 
 class GraphResults:
-    """Names of the first graphs of a comparison, and placements of fewer of them.
+    """Names of the first graphs of a comparison, and placements of the first of these.
 
     Attributes
     ----------
@@ -115,11 +122,11 @@ class GraphResults:
             self.placed[row] = first
 
     def groups(self) -> Iterator[tuple[str, Any, set[int]]]:
-        """Numbers of the problems with each value of an attribute that has a few values."""
+        """Name and value of an attribute with few values, and the problems that have the value."""
         for name in dict.fromkeys(chain.from_iterable(self.attributes)):
             values = [attributes.get(name) for attributes in self.attributes]
             different = sorted(set(values) - {None}, key=lambda value: (str(type(value)), value))
-            if 1 < len(different) <= MOST_VALUES:
+            if 1 < len(different) <= MAX_VALUES:
                 for value in different:
                     yield name, value, {n for n, row in self.row.items() if values[row] == value}
 
@@ -154,11 +161,11 @@ class Comparison(Displayed):
     graphs
         Results by graph, for pages.
     trained_on, chosen_by
-        Learned placer → number of these graphs that it was trained on, and number of those by whose
-        results its weights were chosen, if any; near copies count.
+        Learned placer → number of these graphs that it was trained on, and number of graphs by
+        whose results its weights were chosen, if any; near copies count.
     trainings
-        Learned placer → its name without weights, where several are of trainings that differ by
-        their seed alone.
+        Learned placer → its name without weights, if several trainings of it are compared that
+        differ in their seed alone.
     title
         Title of pages and pictures: the data, and the number of graphs.
     """
@@ -174,9 +181,9 @@ class Comparison(Displayed):
     title: str = ""
 
     @property
-    def front(self) -> Front | None:
+    def front(self) -> TradeOffs | None:
         """Trade-offs between several objectives; None for a single objective."""
-        return front_of(self.results) if len(self.results) > 1 else None
+        return trade_offs_of(self.results) if len(self.results) > 1 else None
 
     def rows(self) -> list[tuple[str, float | None, str, Row]]:
         """Objective, rate, placer, and its numbers."""
@@ -239,12 +246,12 @@ class Comparison(Displayed):
             for rate, by_placer in sorted(result.columns.items()):
                 rows = []
                 for name, value, chosen in self.graphs.groups():
-                    of = {
-                        placer: columns.value[[n in chosen for n in columns.problem.tolist()]]
-                        for placer, columns in by_placer.items()
-                    }
-                    means = (cell(mean_of(values), _form(result.judge)) for values in of.values())
-                    graphs = max(map(len, of.values()))
+                    values = [
+                        columns.value[[n in chosen for n in columns.problem.tolist()]]
+                        for columns in by_placer.values()
+                    ]
+                    means = (cell(mean_of(column), _form(result.judge)) for column in values)
+                    graphs = max(map(len, values))
                     rows.append((f"{name} {value}", str(graphs), *means))
                 if rows:
                     title = _Case(result.judge, rate, {}, {}).name
@@ -252,7 +259,7 @@ class Comparison(Displayed):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on placers whose weights have come from graphs on which they are compared."""
+        """Sentences on placers that were trained on, or chosen by, graphs of the comparison."""
         graphs = max((row.graphs for *_, row in self.rows()), default=0)
         these = f"of these {counted(graphs, 'graph')}"
         return (
@@ -274,7 +281,7 @@ class Comparison(Displayed):
     def write(self, path: Path) -> str:
         """Write a figure of the distributions, or tables, a page and plots into a folder.
 
-        Returns what was written, in words.
+        Returns the names of the files in words.
         """
         from streamplace.drawing.figures import save
         from streamplace.evaluate.comparison_plots import PLOTS, draw_distributions, draw_front
@@ -322,9 +329,9 @@ class Comparison(Displayed):
     def frame(self) -> "DataFrame":
         """Table with a row for every objective, rate, graph and placer.
 
-        ``value`` and ``milliseconds`` are NaN where the placer failed, ``bound`` where it proved
-        none, and ``optimum`` where it is not proven. Graphs that `graphs` omits have the number of
-        their problem as name.
+        ``value`` and ``milliseconds`` are NaN if the placer failed, ``bound`` if it proved none,
+        and ``optimum`` if it is not proven. Graphs that `graphs` omits are named by the number of
+        their problem.
         """
         names = {number: self.graphs.names[row] for number, row in self.graphs.row.items()}
         rows = [
@@ -399,7 +406,7 @@ def compared(
     """Place every problem by every placer; return the comparison, and the number of old results.
 
     Results are written to the folder at once. ``failed`` receives the graphs on which a placer
-    fails, and the reasons; a refusal is a result, unless the placer refuses all of them.
+    fails, and the reasons; a refusal is a result, unless the placer refuses all graphs.
     """
     results, graphs = tuple(map(ObjectiveResults, run.judges)), GraphResults()
     refusals, reused = Refusals(failed), list[int]()
@@ -442,7 +449,7 @@ def compared(
 
 
 class Refusals:
-    """Refusals of placers that have placed no graph yet; these fail on all of them."""
+    """Refusals of placers that have placed no graph yet; refusals of all graphs are failures."""
 
     def __init__(self, failed: Callable[[str, str], None]) -> None:
         self.failed = failed
@@ -451,7 +458,7 @@ class Refusals:
         self.reasons: dict[str, dict[str, str]] = {}
 
     def fail(self, graph: str, reason: str) -> None:
-        """Report that a placer has failed, rather than refused."""
+        """Report the failure of a placer on a graph."""
         self.reported.add((graph, reason))
         self.failed(graph, reason)
 
@@ -465,7 +472,7 @@ class Refusals:
                 self.reasons.setdefault(record.label, {})[record.graph] = record.error
 
     def report(self) -> None:
-        """Report all graphs of the placers that have placed none."""
+        """Report the refusals of placers that have placed no graph."""
         for placer, reasons in self.reasons.items():
             for graph, reason in reasons.items():
                 if (graph, reason) not in self.reported:
@@ -481,7 +488,7 @@ class OverTrainings:
     trainings
         Number of trainings.
     mean, min, max
-        Mean, least and most of them.
+        Mean, minimum and maximum over the trainings.
     interval
         Ends of the 95 % interval of ``mean``, by Student's distribution.
     """
@@ -497,18 +504,19 @@ def over_trainings(
     rows: Mapping[str, Row], trainings: Mapping[str, str]
 ) -> dict[str, OverTrainings]:
     """Results of several trainings by the name of the placer without its weights."""
-    found = {}
+    results = {}
     for name in dict.fromkeys(trainings.values()):
         means = np.array([row.mean for label, row in rows.items() if trainings.get(label) == name])
         mean, half = float(means.mean()), half_interval(means)
         ends = mean - half, mean + half
-        found[name] = OverTrainings(len(means), mean, ends, float(means.min()), float(means.max()))
-    return found
+        least, most = float(means.min()), float(means.max())
+        results[name] = OverTrainings(len(means), mean, ends, least, most)
+    return results
 
 
 def as_document(
     results: Sequence[ObjectiveResults],
-    front: Front | None = None,
+    front: TradeOffs | None = None,
     trainings: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """JSON document of a comparison; for several objectives, a document of documents."""
@@ -550,7 +558,7 @@ def _key(rate: float | None) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON does not have, such as multiples of a best of 0, by None."""
+    """Replace infinite numbers and NaN, such as multiples of a best value of 0, by None."""
     if isinstance(value, tuple):
         return [_finite(part) for part in value]
     if isinstance(value, dict):
@@ -606,7 +614,7 @@ def _heading(cases: Sequence[_Case]) -> Heading:
 def _blocks(
     cases: Sequence[_Case], head: Sequence[str], blocks: Sequence[Sequence[tuple[str, ...]]]
 ) -> Sheet:
-    """One table with the rows of every case, which is named beside the first of them."""
+    """One table with the rows of every case; the first row of a case has its name."""
     objectives, rates = {case.judge.name for case in cases}, {case.rate for case in cases}
     if len(cases) == 1:
         return Sheet(tuple(head), tuple(blocks[0]), names=0)
@@ -627,7 +635,7 @@ def _blocks(
 
 
 def _table(cases: Sequence[_Case]) -> Sheet:
-    """Mean, share of the optimum, or of the best where none is proven, and time of every placer."""
+    """Mean, share of the optimum or of the best value, and time of every placer."""
     sense = "min" if {case.judge.sense for case in cases} == {"min"} else "max"
     is_proven = any(case.proven for case in cases)
     has_best = sense == "min" or not is_proven
@@ -649,7 +657,7 @@ def _table(cases: Sequence[_Case]) -> Sheet:
 
 
 def _form(judge: Objective) -> Callable[[float], str]:
-    """Format of values: those of a maximised objective to three places."""
+    """Format of values, with three decimals for a maximised objective."""
     return "{:.3f}".format if judge.sense == "max" else judge.format
 
 
@@ -677,7 +685,7 @@ def _time(row: Row) -> str:
 
 
 def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
-    """Wins, both tests and ratio of every placer against the reference, if there are others."""
+    """Wins, both tests and ratio of every placer against the reference; nothing without rivals."""
     compared = [case for case in cases if reference in case.rows and len(case.rows) > 1]
     if not compared:
         return
@@ -742,8 +750,8 @@ def _details(case: _Case) -> Iterator[PlainPart]:
 def _sheet(case: _Case) -> Sheet:
     """All columns of every placer.
 
-    Those of a maximised objective are those of the paper's Table 1; the values of a minimised one
-    are multiples of the best value of all placers.
+    A maximised objective has the columns of the paper's Table 1; a minimised one has multiples of
+    the best value of all placers.
     """
     judge, form, sense = case.judge, _form(case.judge), case.judge.sense
     measures = sorted({name for row in case.rows.values() for name in row.measures})
@@ -765,8 +773,8 @@ def _sheet(case: _Case) -> Sheet:
     return Sheet(head, tuple(rows), names=0)
 
 
-def _front_tables(front: Front, *, only_best: bool) -> Iterator[PlainPart]:
-    """Values by all objectives: of the placements that are not dominated, or of all placers."""
+def _front_tables(front: TradeOffs, *, only_best: bool) -> Iterator[PlainPart]:
+    """Values by all objectives of placements that are not dominated, or of all placements."""
     for rate, points in front.items():
         names = list(points[0].of_best) if points else []
         title = "not dominated by another" if only_best else "of all placers (● not dominated)"

@@ -20,8 +20,8 @@ from streamplace.evaluate.results import (
     POWERS,
     ObjectiveResults,
     Optima,
-    Point,
     ResultColumns,
+    TradeOff,
     heading,
     ratio,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MIN_RANGE = 0.05
-"""Shortest axis of shares of the best, or of multiples; so that smaller differences stay small."""
+"""Minimum length of an axis of shares of the best, so that small differences look small."""
 
 
 def draw_distribution(results: ObjectiveResults, title: str) -> "Figure":
@@ -70,7 +70,7 @@ def draw_distributions(results: Sequence[ObjectiveResults], title: str) -> "Figu
 
 
 def _sorted(columns: ResultColumns, results: ObjectiveResults) -> Floats:
-    """Values of a placer in ascending order, relative to the best ones if they are no shares."""
+    """Values of a placer in ascending order, relative to the best values unless they are shares."""
     values = columns.value
     if not results.judge.is_share:
         values = ratio(values, results.best.at(columns.problem))
@@ -91,8 +91,8 @@ def _draw_box(axis: "Axes", i: int, values: Floats) -> None:
 
 def _span(columns: list[Floats], judge: Objective) -> tuple[float, float]:
     """Ends of an axis that contains all values and 1, with a margin."""
-    every = np.concatenate([*columns, [1.0]])
-    low, high = float(every.min()), float(every.max())
+    values = np.concatenate([*columns, [1.0]])
+    low, high = float(values.min()), float(values.max())
     low, high = min(low, 1.0 - MIN_RANGE), max(high, 1.0)
     if judge.sense == "min":
         low, high = 1.0, max(high, 1.0 + MIN_RANGE)
@@ -163,9 +163,9 @@ def draw_devices(results: ObjectiveResults, title: str) -> "Figure":
 
 
 def draw_front(
-    points: Mapping[float | None, Sequence[Point]], judges: Sequence[Objective], title: str
+    points: Mapping[float | None, Sequence[TradeOff]], judges: Sequence[Objective], title: str
 ) -> "Figure":
-    """Draw every point by the first two objectives; a line joins those that are not dominated."""
+    """Draw every point by the first two objectives; a line joins the points that none dominates."""
     x, y = (judge.name for judge in judges[:2])
     figure, axes = panels(map(heading, points))
     placers = list(dict.fromkeys(p.placer for row in points.values() for p in row))

@@ -1,8 +1,8 @@
 """Front of two objectives: placements of which none is better by both.
 
-Where few placements are legal, all are valued, and the front is complete. Otherwise the first
-objective is optimised under limits of the second (ε-constraint method), each in the middle of the
-largest gap so far. The searches share the budget.
+If few placements are legal, all are evaluated, and the front is complete. Otherwise the first
+objective is optimised under limits of the second (ε-constraint method); each limit is in the middle
+of the largest gap so far. The searches share the budget.
 """
 
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-LIMITS = 8
-"""Most limits of the second objective between both ends."""
-SEARCHES = LIMITS + 4
-"""Searches among which the budget is divided: two for each end, and one for every limit."""
+MAX_LIMITS = 8
+"""Limits of the second objective between both ends."""
+MAX_SEARCHES = MAX_LIMITS + 4
+"""Searches that share the budget equally: two for each end, and one for every limit."""
 ALL = "all placements"
 SIGNS = {"max": ">=", "min": "<="}
 
@@ -53,7 +53,7 @@ class FrontPoint:
     Attributes
     ----------
     found_by
-        What was asked for when it was found.
+        Search that found it: objective and limits.
     proven
         Whether no placement is better by both objectives.
     """
@@ -72,7 +72,7 @@ class Front(Pictured):
     Attributes
     ----------
     is_complete
-        Whether they have all pairs of values that no placement dominates.
+        Whether the points have all pairs of values that no placement dominates.
     """
 
     objective: Objective
@@ -85,7 +85,7 @@ class Front(Pictured):
     problem: Problem = field(repr=False, compare=False)
 
     def report(self) -> Report:
-        """Values of all points, how each was found, and what is proven."""
+        """Values of all points, with their searches and proofs."""
         names = self.objective.quantity, self.against.quantity
         rows = tuple(
             (
@@ -113,7 +113,7 @@ class Front(Pictured):
 
     @property
     def verdict(self) -> str:
-        """Number of the points, and what is proven of them."""
+        """Number of the points, and how many are proven."""
         number = sum(point.proven for point in self.points)
         rest = "all there are" if self.is_complete else f"{number} proven; there may be others"
         return f"{counted(len(self.points), 'placement')} on the front, {rest}"
@@ -156,7 +156,7 @@ class Front(Pictured):
         points = [(point.against, point.value, point.proven) for point in self.points]
         names = self.against.quantity, self.objective.quantity
         title = f"{names[1]} against {names[0]}\n{legend_text(self.problem.graph.name)}"
-        # What is reachable within a limit of the second objective, from the least strict one on.
+        # Best values within limits of the second objective, the loosest limit last.
         ordered = sorted(points, reverse=self.against.sense == "max")
         figure = dotted_steps(ordered, *names, title)
         (axes,) = figure.axes
@@ -212,7 +212,7 @@ def front_of(
     if placer.name == "auto" and not against.ordered and is_enumerable(problem, objective, budget):
         points = _of_all(problem, objective, against, Meter(budget))
     if points is None:
-        part = meter.some(1 / SEARCHES)
+        part = meter.some(1 / MAX_SEARCHES)
         points, is_complete = _searched(problem, objective, against, placer, seed, part)
     seconds, name = now() - began, placer.name
     return Front(plain, against, tuple(points), is_complete, name, seed, seconds, problem)
@@ -221,7 +221,7 @@ def front_of(
 def _of_all(
     problem: Problem, objective: Objective, against: Objective, meter: Meter
 ) -> list[FrontPoint] | None:
-    """Front of all legal placements; None if the budget ends before, or no condition is met."""
+    """Front of all legal placements; None if the budget ends, or none meets the conditions."""
     unit = problem.unit
     best = np.empty((0, problem.n_operators), np.int32), np.empty(0), np.empty(0)
 
@@ -246,9 +246,10 @@ def _of_all(
 
 
 def undominated(objective: Objective, against: Objective, values: Floats, others: Floats) -> Ints:
-    """Rows of which none is at least as good by both and better by one, best by the first first.
+    """Rows that no other row dominates, the best by the first objective first.
 
-    Of rows that are equal by both but for rounding, one is kept.
+    A row dominates another if it is at least as good by both objectives and better by one. Of rows
+    that are equal but for rounding, one is kept.
     """
     losses = [
         values * (1 if judge.sense == "min" else -1)
@@ -280,7 +281,7 @@ def _searched(
     words, results = list[str](), list[Result]()
 
     def search(judge: Objective, *limits: Condition) -> Result | None:
-        """Best by one objective within a limit of the other; None if no placement keeps it."""
+        """Best by one objective within a limit of the other; None if no placement meets it."""
         try:
             limited = subject_to(judge, (*conditions, *limits))
             results.append(placer.place(problem, limited, seed=seed, budget=budget))
@@ -288,11 +289,11 @@ def _searched(
             if not limits:
                 raise
             return None
-        asked = [
+        texts = [
             f"{limit.objective.name} {SIGNS[limit.sense]} {limit.objective.format(limit.limit)}"
             for limit in limits
         ]
-        words.append(" ".join(asked) or f"{judge.name} alone")
+        words.append(" ".join(texts) or f"{judge.name} alone")
         return results[-1]
 
     def values_of(result: Result) -> tuple[float, float]:
@@ -305,14 +306,14 @@ def _searched(
         alone.append(end.bound)
         limit = Condition(judge, judge.sense, judge.value(problem, end.placement))
         ends.append(values_of(search(other, limit) or end))
-    gaps = [(*ends[1], *ends[0])]  # limits from which to which, and values between them
-    for _ in range(LIMITS):
+    gaps = [(*ends[1], *ends[0])]  # limit and value at both ends of each gap
+    for _ in range(MAX_LIMITS):
         low, least, high, most = gap = max(gaps, key=lambda g: abs((g[2] - g[0]) * (g[3] - g[1])))
         if (high - low) * (most - least) == 0:
             break
         half = (low + high) / 2
-        found = search(plain, Condition(against, against.sense, half))
-        reached, value = (low, least) if found is None else values_of(found)
+        result = search(plain, Condition(against, against.sense, half))
+        reached, value = (low, least) if result is None else values_of(result)
         gaps.remove(gap)
         gaps += [(half, value, high, most), (low, least, reached, value)]
     values = np.array([plain.value(problem, result.placement) for result in results])
@@ -334,7 +335,7 @@ def _searched(
 def _is_proven(
     value: float, other: float, results: Sequence[Result], plain: Objective, against: Objective
 ) -> bool:
-    """Whether the bound of a search whose limits a point meets is the point's value."""
+    """Whether a point reaches the bound of a search whose limits it meets."""
     at = {plain.name: value, against.name: other}
     for result in results:
         bound, reached = result.bound, at[result.judge.plain.name]

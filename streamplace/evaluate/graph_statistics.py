@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 SPLIT = "split"
 MIN_BINS, MAX_BINS = 10, 40
-"""Bins of a histogram; more values have more."""
+"""Bins of a histogram; their number grows with the number of values."""
 MAX_INTEGER_BINS = 60
-"""Bins around integers, beyond which bins are wider."""
+"""Bins of one integer each; for more integers, bins are wider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,10 @@ def statistics_of(
 
 
 def _units(cluster: Cluster | None) -> tuple[float, float]:
-    """MIPS and bit/s that are the units of CPU and traffic: usual ones, or those of a cluster.
+    """MIPS and bit/s that are the units of CPU and traffic, by default of the default cluster.
 
-    Those of a cluster are its mean device, with all its cores, and its mean link. Links without a
-    limit are ignored, unless there are no others.
+    A cluster has the units of its mean device, with all cores, and of its mean link. Links without
+    a limit are ignored, unless there are no others.
     """
     if cluster is None:
         return mips(MIPS), bandwidth_bps(BPS)
@@ -246,7 +246,7 @@ def _integer_bins(numbers: Floats) -> Floats:
 
 
 def _bins(values: Floats) -> Floats:
-    """Edges of bins from 0 to the largest value; more values have more bins."""
+    """Edges of bins from 0 to the largest value."""
     top = max(float(values.max(initial=0.0)), 1e-9)
     n_bins = int(np.clip(2 * len(values) ** 0.5, MIN_BINS, MAX_BINS))
     return np.linspace(0.0, top * 1.0001, n_bins + 1)

@@ -1,4 +1,4 @@
-"""Ray: a cluster that runs, or one that is started here, and the results of its tasks."""
+"""Ray: connection to a running cluster or to one that is started here, and results of tasks."""
 
 import os
 import socket
@@ -17,16 +17,17 @@ CONNECT_TIMEOUT_S = 5.0
 MAX_TRIES = 3
 """Tries of Ray for a task whose worker or node died."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Ray reads it when it is imported; with 0, it listens on the loopback interface alone."""
+"""Variable that Ray reads at its import; with 0, it listens on the loopback interface alone."""
 
 
 @contextmanager
 def connected(on: str | None) -> Iterator[Any]:
-    """Connect to Ray; a Ray that was started here ends with the block, any other continues.
+    """Connect to Ray; do nothing for None.
 
-    For None, nothing is done. If this process is connected to a cluster already, that cluster
-    is used. Ray runs any code that it receives, so a Ray that is started here listens on the
-    loopback interface alone. It requires the token in the user's home, unless RAY_AUTH_MODE is set.
+    A Ray that is started here ends with the block, any other continues. If this process is
+    connected to a cluster already, that cluster is used. Ray runs any code that it receives, so a
+    Ray that is started here listens on the loopback interface alone. It requires the token in the
+    user's home, unless RAY_AUTH_MODE is set.
     """
     if on is None:
         yield
@@ -39,11 +40,11 @@ def connected(on: str | None) -> Iterator[Any]:
         return
     if on == LOCAL and os.environ.get(LOOPBACK) != "0":
         raise SettingError(
-            "Ray was imported before, and would listen on all interfaces if it was started here; "
+            "Ray was imported before, and a Ray started here would listen on all interfaces; "
             f"set {LOOPBACK}=0 before the import, or start Ray yourself and use on='auto'"
         )
-    for unwanted in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
-        os.environ.setdefault(unwanted, "0")
+    for feature in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
+        os.environ.setdefault(feature, "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if on == LOCAL:
@@ -70,13 +71,13 @@ def _missing(on: str, error: Exception) -> SettingError:
     )
 
 
-def result(ray: Any, under_way: Any) -> Any:
+def result(ray: Any, task: Any) -> Any:
     """Wait for a task, and return its result or raise its error.
 
-    Errors of Ray for dead workers are passed on to the caller.
+    Errors of Ray for dead workers are raised unchanged.
     """
     try:
-        return ray.get(under_way)
+        return ray.get(task)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except deaths(ray):
@@ -95,6 +96,6 @@ def deaths(ray: Any) -> tuple[type[Exception], ...]:
 
 
 def _first_line(error: Exception) -> str:
-    """First line of a message, with the second one if it announces that."""
+    """First line of a message, with the second one if the first ends in a colon."""
     first, *others = str(error).strip().splitlines() or [type(error).__name__]
     return f"{first} {others[0]}" if others and first.endswith(":") else first

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from streamplace.model.arrays import Floats
 
 TIE, DECIMALS = 1e-9, 9
-"""Relative difference up to which values count as equal; decimals in which differences do."""
+"""Relative difference of equal values, and decimals in which differences are equal."""
 CONFIDENCE = 0.95
 RESAMPLES = 5_000
 """Number of bootstrap samples; the ends of an interval vary by 4 % of its standard error."""
 MIN_GRAPHS = 6
-"""Fewest graphs with an interval: no result on fewer is significant at 5 % by a sign test."""
+"""Graphs for an interval: no result on fewer is significant at 5 % by a sign test."""
 MAX_RESAMPLED = 2_000
-"""Graphs up to which they are resampled. Beyond, means are normal, and the interval is theirs."""
+"""Maximum number of graphs to resample. Beyond, the mean is taken to be normal."""
 NORMAL_QUANTILE = 1.959963984540054
 """97.5 % quantile of the standard normal distribution."""
 STUDENT = (
@@ -28,11 +28,11 @@ STUDENT = (
     2.093024054, 2.085963447, 2.079613845, 2.073873068, 2.068657610, 2.063898562,
     2.059538553, 2.055529439, 2.051830516, 2.048407142, 2.045229642, 2.042272456,
 )  # fmt: skip
-"""97.5 % quantiles of Student's distribution by degrees of freedom, from one on."""
+"""97.5 % quantiles of Student's distribution for 1, 2, … degrees of freedom."""
 MAX_RANKED = 100
-"""Differences up to which the distribution of rank sums is exact. Beyond, it is normal."""
+"""Maximum number of differences for exact rank sums. Beyond, they are taken to be normal."""
 BLOCK = 2**20
-"""Number of drawn values that are in memory at a time."""
+"""Drawn values in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Paired:
     better, equal, worse
         Number of graphs on which the placer is better than, equal to or worse than the rival.
     sign_test
-        Two-sided p value of the sign test, which ignores the equal ones: the probability of
-        numbers at least as unequal if both placers were equally likely to be better.
+        Two-sided p value of the sign test, which ignores equal graphs: the probability of numbers
+        at least as unequal if both placers were equally likely to be better.
     signed_rank_test
         Two-sided p value of Wilcoxon's signed-rank test of the relative differences.
     ratio
@@ -160,7 +160,8 @@ def signed_rank_test(differences: Floats) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p values of several tests, corrected by Holm's method.
 
-    The probability that any test of equals has at most 0.05 is at most 0.05, whatever they share.
+    For equal placers, the probability that any value is at most 0.05 is at most 0.05, also for
+    tests that depend on each other.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]

@@ -1,7 +1,7 @@
 """Parallel map over items, on the cores of this machine or on Ray, in order.
 
-Workers get chunks of items. Ray repeats the tasks of lost nodes, and gets items when they are
-needed, a few per core, so that neither they nor the results accumulate in its object store.
+Workers get chunks of items. Ray repeats the tasks of lost nodes. It gets a few items per core at a
+time, so that neither items nor results accumulate in its object store.
 """
 
 import linecache
@@ -28,14 +28,14 @@ from streamplace.model.message_text import printable
 T = TypeVar("T")
 R = TypeVar("R")
 Lost = Callable[[T, str], R]
-"""Function from an item whose worker was killed, and the reason, to its result."""
+"""Function from an item that killed its worker, and the reason, to the result of the item."""
 
 LOG = logging.getLogger("streamplace")
-FEW = 15
-"""Number of items up to which starting processes does not pay off."""
-LARGEST_CHUNK = 16
-AHEAD = 3
-"""Chunks under way for every worker."""
+MAX_SERIAL_ITEMS = 15
+"""Items that this process computes by itself, as starting others takes longer."""
+MAX_CHUNK_ITEMS = 16
+CHUNKS_AHEAD = 3
+"""Submitted chunks per worker."""
 KILLED = "its worker process was killed, perhaps because memory ran out"
 
 
@@ -46,19 +46,19 @@ def parallel_map(
     on: str | None = None,
     *,
     lost: Lost[T, R] | None = None,
-    few: int = FEW,
+    max_serial: int = MAX_SERIAL_ITEMS,
 ) -> Iterator[R]:
     """Results of a function for every item, in the order of the items.
 
-    Items are read when they are needed, so neither they nor the results accumulate. Processes end
-    with this one, even if it is killed, and when the iterator is closed. They log to stderr, at the
+    Items are read when they are needed, so neither items nor results accumulate. Processes end with
+    this one, even if it is killed, and when the iterator is closed. They log to stderr, at the
     level of this one. An item is lost if it kills a worker that has done nothing else; the others
-    continue. Its result is that of ``lost``; without that function it is an error.
+    continue. Its result is that of ``lost``, or an error without that function.
 
-    The function is pickled, once for each process: by default one for every core. This process
-    works alone if there are at most ``few`` items. With ``on``, Ray computes instead: ``ray``
-    starts one on this machine, ``auto`` or an address names a running cluster. Every machine of the
-    cluster gets a copy of the function once, and needs this version of streamplace.
+    The function is pickled once for each process; by default there is one per core. This process
+    works alone if there are at most ``max_serial`` items. With ``on``, Ray computes instead:
+    ``ray`` starts one on this machine, ``auto`` or an address names a running cluster. Every
+    machine of the cluster gets the function once, and needs this version of streamplace.
     """
     if on is not None:
         if jobs is not None:
@@ -67,9 +67,9 @@ def parallel_map(
     if jobs is not None and jobs < 1:
         raise SettingError(f"jobs is {jobs}; it must be at least 1, or None for one per core")
     coming = iter(items)
-    first = list(islice(coming, few + 1))
+    first = list(islice(coming, max_serial + 1))
     coming = chain(first, coming)
-    if jobs == 1 or len(first) <= few:
+    if jobs == 1 or len(first) <= max_serial:
         return map(function, coming)
     return _map_on_processes(function, coming, jobs or available_cores(), lost or _refuse)
 
@@ -82,9 +82,9 @@ def _refuse(item: Any, why: str) -> Any:
 
 
 def _chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
-    """Cut items into chunks of growing sizes, so that few items are distributed evenly, too."""
+    """Cut items into chunks of growing sizes, so that even few items are distributed evenly."""
     sent = 0
-    while chunk := list(islice(items, min(LARGEST_CHUNK, 1 + sent // (4 * jobs)))):
+    while chunk := list(islice(items, min(MAX_CHUNK_ITEMS, 1 + sent // (4 * jobs)))):
         sent += len(chunk)
         yield chunk
 
@@ -144,7 +144,7 @@ def _pooled(
                 except BrokenProcessPool:  # earlier chunks may be finished
                     unsent = [chunk]
                     break
-                if len(under_way) == AHEAD * jobs:
+                if len(under_way) == CHUNKS_AHEAD * jobs:
                     yield from under_way[0][1].result()
                     under_way.popleft()
             while under_way:
@@ -156,16 +156,16 @@ def _pooled(
             parent_end.close()
             raise
         finally:
-            with _interrupts_wait():  # processes that start need semaphores of this one
+            with _interrupts_wait():  # starting processes need semaphores of this one
                 pool.shutdown()
     return [*(chunk for chunk, _ in under_way), *unsent]
 
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block, and never meet the processes that it starts.
+    """Defer Ctrl-C to the end of the block, and block it in the processes that start there.
 
-    They inherit what is blocked; else they would print where Ctrl-C met their imports.
+    Without that, they would print a traceback if Ctrl-C interrupted their imports.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -175,7 +175,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 class _Printable(logging.Formatter):
-    """Keeps names in messages from being more than names on a terminal."""
+    """Escapes unprintable characters of messages."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(record.getMessage())
@@ -233,7 +233,7 @@ def _map_on_ray(
         under_way: deque[tuple[list[T], Any]] = deque()
         for chunk in _chunks(iter(items), cores):
             under_way.append((chunk, task.remote(work, chunk)))
-            if len(under_way) == AHEAD * cores:
+            if len(under_way) == CHUNKS_AHEAD * cores:
                 yield from results(*under_way.popleft())
         while under_way:
             yield from results(*under_way.popleft())

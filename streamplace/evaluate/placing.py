@@ -53,7 +53,7 @@ class _SavedLine:
 
 
 class PlacedGraph(NamedTuple):
-    """Value of a graph's placement, or the reason why there is none, with its line."""
+    """Value of a placement or the reason for its failure, and the line of the graph."""
 
     graph: str
     value: float | None
@@ -64,9 +64,9 @@ class PlacedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """A request, and the reader of the problems of a data set that are placed as it says."""
+    """Places the problems of a data set by a request, after a reader has parsed them."""
 
-    # The placer and the objective are names: results in a file are recognised by them.
+    # Its placer and objective are names, by which results in a file are recognised.
     request: PlacementRequest
     reader: Reader = field(default_factory=Reader)
     key: bytes = field(init=False, repr=False)  # of all options and of the code
@@ -155,7 +155,7 @@ def place_all(
 
 
 def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[PlacedGraph]:
-    """Results that the file has; their lines of the data set are skipped."""
+    """Results in the file; skips their lines of the data set."""
     for number, content in read_lines(path):
         line, saved = next(lines, None), None
         with suppress(FormatError):

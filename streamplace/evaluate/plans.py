@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from streamplace.errors import GraphError, ProblemError
-from streamplace.evaluate.parallel import FEW, parallel_map
+from streamplace.evaluate.parallel import MAX_SERIAL_ITEMS, parallel_map
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.planning.bounds import proven_bound
@@ -23,8 +23,7 @@ class Planner:
 
     machines: Catalogue | Cluster
     settings: PlannerSettings
-    # Processes that make several plans; by default one per core if there are many.
-    jobs: int | None = None
+    jobs: int | None = None  # processes; by default one per core for many plans
 
     def __call__(self, graph: StreamGraph) -> PlanResult:
         """Plan for the rate of a graph."""
@@ -39,14 +38,14 @@ class Planner:
 
     def each(self, graphs: Iterable[StreamGraph]) -> Iterator[PlanResult]:
         """Plan for each of several graphs, in order."""
-        return parallel_map(self, list(graphs), self.jobs, few=self._few)
+        return parallel_map(self, list(graphs), self.jobs, max_serial=self._max_serial)
 
     def each_if_any(self, graphs: Iterable[StreamGraph]) -> Iterator[PlanResult | None]:
         """Plan for each of several graphs, in order; None as for `if_any`."""
-        return parallel_map(self.if_any, list(graphs), self.jobs, few=self._few)
+        return parallel_map(self.if_any, list(graphs), self.jobs, max_serial=self._max_serial)
 
     def bound(self, graph: StreamGraph) -> float:
-        """Cost that no plan for a graph is below, also without any headroom."""
+        """Lower bound on the cost of any plan for a graph, without headroom."""
         bare = replace(self.settings, headroom=0.0, errors=None)
         problem = PlanProblem.of(graph, self.machines, bare)
         bound = proven_bound(
@@ -58,5 +57,5 @@ class Planner:
         return 0.0 if bound is None else float(bound.value)
 
     @property
-    def _few(self) -> int:
-        return FEW if self.jobs is None else 1
+    def _max_serial(self) -> int:
+        return MAX_SERIAL_ITEMS if self.jobs is None else 1

@@ -74,8 +74,8 @@ class QueueRun(Displayed):
     throughput, admitted
         Source-equivalent tuples/s at the sinks, and tuples/s that the sources admit.
     arrivals
-        Arrivals and times of service that the latencies are those of. They are constant, whatever
-        is asked for, if a resource is full.
+        Arrivals and times of service for which the latencies hold. If a resource is full, they are
+        constant, whatever the setting.
     latency, latency_without_backlog
         Time since generation, and time since the source admitted the tuple.
     time_to_steady
@@ -191,8 +191,8 @@ def _latencies(
 ) -> tuple[str, Floats, Floats]:
     """Arrivals, and mean and quantiles since generation and since admission.
 
-    Those of single tuples or, where queues only end at their capacities, those of the amounts that
-    the engine moves and the mean time of service.
+    They are of single tuples. If only their capacities end the queues, they are of the amounts that
+    the engine moves, with the mean time of service.
     """
     from streamsim.engine import mean_service, tuple_times
     from streamsim.engine.observations import QUANTILES, weighted_quantiles

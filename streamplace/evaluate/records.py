@@ -1,4 +1,4 @@
-"""Results of placers on problems: a JSON line each in a file, which is read before it grows."""
+"""Results of placers on problems: a JSON line each in a file."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -40,8 +40,7 @@ class Record:
     graph: str
     rate: Finite | None  # total rate of the sources; None for the graph's original rate
     placer: str
-    # Budget, seed and weights of the placer as a text; a record with another text is another one.
-    budget: str
+    budget: str  # budget, seed, code and weights as a text; the text is part of the key
     value: Finite | None  # value of the placement; None if the placer could not place the problem
     bound: Finite | None
     milliseconds: Finite
@@ -86,7 +85,7 @@ class Record:
 
 
 def with_result(record: Record, result: Result) -> Record:
-    """Record of a result, of whose steps only the last between powers of two of evaluations."""
+    """Record of a result, with its last step before each power of two of evaluations."""
     steps = {
         step.evaluations.bit_length(): (step.evaluations, step.value)
         for step in result.trace
@@ -135,7 +134,7 @@ def claim_records(path: Path) -> Iterator[Callable[[Iterable[Record]], None]]:
 JOIN_COLUMNS = ("joins", "port_start", "port", "intake")
 """Columns without information if no operator joins its streams."""
 ONE_SHARE = np.array([1.0])
-"""In the hash of several sources, as their values were sums before one share counted for all."""
+"""Part of the hash of several sources, whose values older versions computed as sums."""
 
 
 def problem_hash(problem: Problem) -> str:
@@ -184,7 +183,7 @@ COMPILED = {"mips", "cores", "tags", "memory", "egress", "ingress", "reserved"}
 
 
 def _energy(problem: Problem) -> list[Any]:
-    """Power of devices, and other fields that only objectives read; energy of links; or nothing."""
+    """Power of devices, other fields for objectives, and energy of links; empty for defaults."""
     devices, joules = problem.cluster.devices, problem.cluster.joules_per_byte
     others = [(getattr(devices, name), r) for name, r in rules_of(Devices) if name not in COMPILED]
     stated = joules or any((column != rule.default).any() for column, rule in others)
@@ -192,7 +191,7 @@ def _energy(problem: Problem) -> list[Any]:
 
 
 def _unshared(problem: Problem) -> list[Any]:
-    """Messages of the streams, if equal outputs of an operator are not sent as one."""
+    """Messages of the streams, unless equal outputs of an operator are sent as one."""
     streams, order = problem.graph.streams, problem.instance.stream_index
     columns = streams.source, streams.selectivity, streams.bytes_per_tuple()
     message, usual = (
@@ -208,5 +207,5 @@ def _numbered(groups: Longs | Ints) -> Longs:
 
 
 def problem_number(digest: str) -> int:
-    """Hash a content hash to a number of eight bytes; those of a million problems differ."""
+    """Hash a content hash to eight bytes, enough for a million problems."""
     return int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), "big")

@@ -27,7 +27,7 @@ ProblemNumbers = NDArray[np.uint64]
 
 
 class _Result(NamedTuple):
-    """What is kept of a record, which may have the devices of thousands of operators."""
+    """Numbers of a record, without the devices of its operators."""
 
     problem: int
     value: float
@@ -53,8 +53,8 @@ class _Result(NamedTuple):
 class ResultColumns(NamedTuple):
     """Results of one placer at one rate, a row for each record.
 
-    ``value`` is NaN where the problem could not be placed, ``bound`` where none is proven, and
-    ``measures`` where they are not known.
+    ``value`` is NaN if the problem could not be placed, ``bound`` if none is proven, and
+    ``measures`` if they are unknown.
     """
 
     problem: ProblemNumbers
@@ -88,7 +88,7 @@ def _columns(results: Sequence[_Result]) -> ResultColumns:
 
 
 def _by_power(steps: Sequence[tuple[int, float]]) -> list[float]:
-    """Values after 2⁰, 2¹, … evaluations; the last one holds for all that follow."""
+    """Values after 2⁰, 2¹, … evaluations; the last value is repeated."""
     row: list[float] = []
     for evaluations, value in steps:
         first = min((evaluations - 1).bit_length(), POWERS - 1)
@@ -133,8 +133,8 @@ class Row:
     of_best: tuple[float, float]
     # Mean of value / optimum over the graphs with a proven optimum; None if there are none.
     share_of_optimum: float | None
-    reached: float | None  # share of those graphs on which the placer reaches the optimum
-    proven: int  # number of those graphs
+    reached: float | None  # share of these graphs on which the placer reaches the optimum
+    proven: int  # number of these graphs
     devices_used: dict[int, int]  # number of graphs by number of devices used
     ms_per_graph: float
     graphs: int
@@ -210,15 +210,15 @@ class ObjectiveResults:
 
     @cached_property
     def optima(self) -> Optima:
-        """Optima that are proven, as the best value meets the tightest bound or the limit of all.
+        """Proven optima: the best value meets the tightest bound, or the limit of the objective.
 
-        Saved records count as well. None if no record has a bound: only the graphs whose best value
-        is the limit would be left, and all placers would seem to be good.
+        Saved records count as well. There are none if no record has a bound, as only graphs whose
+        best value is the limit would count, and all placers would look good.
         """
         parts = [columns for by_placer in self.columns.values() for columns in by_placer.values()]
         problem, value, bound = _joined([*parts, _columns(self._saved)])
         numbers, best = best_values(self.sign, problem, value)
-        # As if larger values were better: the best value in any problem bounds all of them.
+        # With signs by which larger values are better. The limit bounds the values of any problem.
         limit = np.inf if self.judge.limit is None else self.sign * self.judge.limit
         tightest = np.full(len(numbers), limit)
         np.fmin.at(tightest, np.searchsorted(numbers, problem), self.sign * bound)
@@ -317,34 +317,33 @@ def mean_of(column: Floats) -> float:
 
 
 def ratio(values: Floats, best: Floats) -> Floats:
-    """Values relative to the best ones: 1 for equal values, even for a best of 0."""
+    """Values / best values: 1 for equal values, even for 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values == best, 1.0, values / best)
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TradeOff:
     """Values by all objectives of a placer that optimised one of them."""
 
     placer: str
-    objective: str  # by which it placed
+    objective: str  # objective that it optimised
     of_best: dict[str, float]  # mean of value / best known value, by objective; 1 is best
-    # Whether it has placed all graphs that any has, and no other such point is at least as good by
-    # all objectives and better by one.
+    # Whether it is on the Pareto front of the points that have placed the most graphs.
     front: bool
 
 
-Front = dict[float | None, list[Point]]
+TradeOffs = dict[float | None, list[TradeOff]]
 """Points by rate."""
 
 
-def front_of(results: Sequence[ObjectiveResults]) -> Front:
+def trade_offs_of(results: Sequence[ObjectiveResults]) -> TradeOffs:
     """Trade-offs between several objectives, and the Pareto front of each rate."""
     rates = dict.fromkeys(rate for result in results for rate in result.columns)
     return {rate: _points(results, rate) for rate in rates}
 
 
-def _points(results: Sequence[ObjectiveResults], rate: float | None) -> list[Point]:
+def _points(results: Sequence[ObjectiveResults], rate: float | None) -> list[TradeOff]:
     placed_by = [(result, result.columns.get(rate, {})) for result in results]
     best = {}
     for target in results:
@@ -365,18 +364,18 @@ def _points(results: Sequence[ObjectiveResults], rate: float | None) -> list[Poi
                 placed.append(int((~np.isnan(columns.value)).sum()))
     goods = np.array([[r.sign * shares[r.judge.name] for r in results] for *_, shares in rows])
     goods = goods.reshape(len(rows), len(results))
-    # The means of those that have failed on graphs are of other graphs.
+    # A placer that failed on graphs has means over other graphs.
     complete = np.array(placed) == max(placed, default=0)
     return [
-        Point(*row, front=bool(complete[i]) and not _is_dominated(goods[complete], goods[i]))
+        TradeOff(*row, front=bool(complete[i]) and not _is_dominated(goods[complete], goods[i]))
         for i, row in enumerate(rows)
     ]
 
 
 def _by(columns: ResultColumns, result: ObjectiveResults, target: ObjectiveResults) -> Floats:
-    """Values by one objective of placements that were optimised for another, or for the same.
+    """Values by the objective of ``target`` of placements that were optimised for ``result``.
 
-    Measures are named after the objective without its conditions, which all placements meet.
+    Measures have the name of the objective without its conditions, which all placements meet.
     """
     if result is target:
         return columns.value
@@ -385,8 +384,8 @@ def _by(columns: ResultColumns, result: ObjectiveResults, target: ObjectiveResul
     return columns.measures.get(measure, np.full(len(columns.value), nan))
 
 
-def _is_dominated(goods: Floats, own: Floats) -> bool:
-    """Whether a row is nowhere less than another one, and somewhere more."""
-    no_worse = (goods >= own - TIE * abs(own)).all(axis=1)
-    better = (goods > own + TIE * abs(own)).any(axis=1)
+def _is_dominated(goods: Floats, row: Floats) -> bool:
+    """Whether any row of ``goods`` is nowhere less than ``row``, and somewhere more."""
+    no_worse = (goods >= row - TIE * abs(row)).all(axis=1)
+    better = (goods > row + TIE * abs(row)).any(axis=1)
     return bool((no_worse & better).any())

@@ -83,19 +83,19 @@ class ComparisonRun:
 def terms_of(placer: Placer, budget: Budget, seed: int, code: str) -> str:
     """Budget, seed, code and weights as a text; results are reused only if it is equal.
 
-    ``code``: that of the objective, by `code_of`.
+    ``code`` describes the code of the objective, by `code_of`.
     """
     seconds = "no time limit" if budget.seconds is None else f"{exact_digits(budget.seconds)} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
     words = [value.split(":")[0] for value in placer.options.values() if isinstance(value, str)]
-    others = [PLACERS[word] for word in words if word in PLACERS]  # that it starts from
+    others = [PLACERS[word] for word in words if word in PLACERS]  # placers that it starts from
     text += f", placer code {code_digest(placer, others)}, {code}"
     weights = [_digest(*stamped(path)) for path in weights_of(placer)]
     return f"{text}, weights {' '.join(weights)}" if weights else text
 
 
 def code_of(judge: Objective) -> str:
-    """Code of an objective, as in the terms."""
+    """Text for the code of an objective."""
     return f"objective code {code_digest(judge)}"
 
 
@@ -105,7 +105,7 @@ def weights_of(placer: Placer) -> list[Path]:
         return []
     if path := placer.options.get("weights"):
         return [Path(path)]
-    names = ("pilot", "pilot-makespan") if placer.name == "pilot" else (placer.name,)  # of passes
+    names = ("pilot", "pilot-makespan") if placer.name == "pilot" else (placer.name,)
     return [shipped(name) for name in names]
 
 
@@ -116,7 +116,7 @@ def _digest(path: Path, stamp: tuple[int, int]) -> str:
 
 
 def check_placer(placer: Placer, judges: Sequence[Objective]) -> None:
-    """Raise an error if it supports none of the objectives, or lacks a file of its weights."""
+    """Raise an error if a placer supports none of the objectives, or its weights are missing."""
     if not any(map(placer.judges, judges)):
         placer.check_objective(judges[0])
     for path in weights_of(placer):
@@ -124,7 +124,7 @@ def check_placer(placer: Placer, judges: Sequence[Objective]) -> None:
 
 
 class Outcome(NamedTuple):
-    """A record, or no result, so that it is tried again next time."""
+    """A record; after a failure it is not saved, and the placer tries again next time."""
 
     record: Record
     has_failed: bool = False
@@ -136,7 +136,7 @@ class _Attempt(NamedTuple):
     record: Record  # without a value yet
     problem: Problem
     judge: Objective
-    others: Mapping[str, Objective]  # by which its placement is valued, too
+    others: Mapping[str, Objective]  # further objectives that evaluate its placement
     placer: Placer
 
     def failed(self, reason: str) -> Outcome:
@@ -144,7 +144,7 @@ class _Attempt(NamedTuple):
 
 
 def same_problem(problem: Problem) -> Problem:
-    """Return a problem that needs no parsing."""
+    """Return the problem: a reader for parsed problems, which can be pickled."""
     return problem
 
 
@@ -162,7 +162,7 @@ class Runner:
         self.saved: dict[Key, Record] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Attributes without what each process resolves from names."""
+        """Attributes without placers and objectives, which each process resolves by name."""
         names = ("comparison", "reader", "saved")
         return {name: getattr(self, name) for name in names}
 
@@ -171,7 +171,7 @@ class Runner:
         return [self._saved(attempt) or self._tried(attempt) for attempt in self._attempts(item)]
 
     def failed(self, item: Any, reason: str) -> list[Outcome]:
-        """Outcomes of an item whose worker was lost; saved results are not."""
+        """Outcomes of an item whose worker was killed: saved results, and failures."""
         return [self._saved(attempt) or attempt.failed(reason) for attempt in self._attempts(item)]
 
     @property
@@ -211,8 +211,8 @@ class Runner:
         """Objectives with their conditions, and the others without."""
         plain = [named_objective(name) for name in self.comparison.objectives]
         return [
-            (judge, {other.name: other for other in plain if other is not own})
-            for judge, own in zip(self.comparison.judges, plain, strict=True)
+            (judge, {other.name: other for other in plain if other is not target})
+            for judge, target in zip(self.comparison.judges, plain, strict=True)
         ]
 
     def _attempts(self, item: Any) -> Iterator[_Attempt]:
@@ -232,13 +232,13 @@ class Runner:
                     yield _Attempt(record, at_rate, judge, others, placer)
 
     def _saved(self, attempt: _Attempt) -> Outcome | None:
-        """Saved outcome of an attempt, valued anew by the other objectives."""
+        """Saved outcome of an attempt, evaluated again by the other objectives."""
         saved = self.saved.get(attempt.record.key)
         if saved is None:
             return None
-        named = attempt.record  # as an equal problem is called here
-        called = {name: getattr(named, name) for name in ("graph", "rate", "alias", "attributes")}
-        return Outcome(_measured(replace(saved, measures={}, **called), attempt))
+        names = ("graph", "rate", "alias", "attributes")  # equal problems may differ in these
+        facts = {name: getattr(attempt.record, name) for name in names}
+        return Outcome(_measured(replace(saved, measures={}, **facts), attempt))
 
     def _tried(self, attempt: _Attempt) -> Outcome:
         blank = attempt.record
@@ -306,17 +306,17 @@ def records_of(
     on_saved: Callable[[Record], None] | None = None,
     on_reused: Callable[[int], None] | None = None,
 ) -> Iterator[list[Record]]:
-    """Yield the records of every problem; those in ``file`` are reused, new ones are added to it.
+    """Yield the records of every problem; records in ``file`` are reused, new ones added to it.
 
     Problems are read and new records written one after the other, so neither fill the memory. The
     workers parse the problems of a `DataSet`. Records of a problem are in order of objectives,
     rates and placers, and do not depend on ``jobs`` and ``on`` (see `parallel_map`).
 
-    ``on_failure`` is called with every graph that failed, because a placer raised an error or the
-    worker was killed, and the reason; by default, it is logged. The other graphs are still
-    compared, and failed ones are tried again next time. ``on_saved`` is called with every record in
-    ``file`` of these objectives, unless their code has changed; the file is read only once.
-    ``on_reused`` is called with the number of records of each problem that come from it.
+    ``on_failure`` is called with every graph on which a placer raised an error or the worker was
+    killed, and the reason; by default, it is logged. The other graphs are still compared, and
+    failed ones are tried again next time. ``on_saved`` is called with every record in ``file`` of
+    these objectives, unless their code has changed; the file is read only once. ``on_reused`` is
+    called with the number of reused records of each problem.
     """
     reader = problems.reader if isinstance(problems, DataSet) else same_problem
     runner = Runner(comparison, reader)

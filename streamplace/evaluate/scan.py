@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.trained_on import Seen
+from streamplace.evaluate.trained_on import WeightGraphs
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.lines import Line
 from streamplace.model.graph import StreamGraph
@@ -16,8 +16,8 @@ from streamplace.objectives.registry import DEFAULT, named_objective, suggested_
 
 BATCH = 64
 """Lines that are scanned together, so that starting processes pays off."""
-SeenGraphs = Mapping[str, Seen]
-"""Graphs that weights have come from, by placer; see `streamplace.evaluate.trained_on`."""
+GraphsOfWeights = Mapping[str, WeightGraphs]
+"""Graphs of the trainings of weights, by placer; see `streamplace.evaluate.trained_on`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,9 @@ class Scan:
     """Common properties of problems."""
 
     total: int = 0
-    # Rates of all their sources; if there are more than two different ones, two of them.
-    rates: frozenset[float] = frozenset()
+    rates: frozenset[float] = frozenset()  # total rates of the sources, at most two of them
     objectives: frozenset[str] = frozenset()  # default objectives of the problems
-    # Number of the problems whose graph each learned placer was trained on, and of those that its
-    # weights were chosen by.
+    # Learned placer → number of problems whose graphs it was trained on, or its weights chosen by.
     trained_on: Mapping[str, int] = field(default_factory=Counter)
     chosen_by: Mapping[str, int] = field(default_factory=Counter)
 
@@ -52,22 +50,19 @@ class Scan:
         return min(self.objectives) if len(self.objectives) == 1 else DEFAULT
 
 
-def scan(data: DataSet, jobs: int | None, on: str | None, seen: SeenGraphs) -> Scan:
-    """Parse all problems of a data set, so that errors are reported before work begins.
-
-    ``seen`` has the graphs that the weights of placers have come from.
-    """
+def scan(data: DataSet, jobs: int | None, on: str | None, seen: GraphsOfWeights) -> Scan:
+    """Parse all problems of a data set, so that errors are reported before work begins."""
     lines, scanned = data.lines(), partial(_scan_batch, data.reader, seen)
     batches = iter(lambda: list(islice(lines, BATCH)), [])
     return sum(parallel_map(scanned, batches, jobs, on), Scan())
 
 
-def scan_of(problems: Iterable[Problem], seen: SeenGraphs) -> Scan:
+def scan_of(problems: Iterable[Problem], seen: GraphsOfWeights) -> Scan:
     """Common properties of problems."""
     return sum((_scan_of(problem.graph, seen) for problem in problems), Scan())
 
 
-def _scan_of(graph: StreamGraph, seen: SeenGraphs) -> Scan:
+def _scan_of(graph: StreamGraph, seen: GraphsOfWeights) -> Scan:
     trained_on = {name: 1 for name, graphs in seen.items() if graph in graphs.trained_on}
     chosen_by = {
         name: 1
@@ -78,5 +73,5 @@ def _scan_of(graph: StreamGraph, seen: SeenGraphs) -> Scan:
     return Scan(1, rates, objectives, trained_on, chosen_by)
 
 
-def _scan_batch(reader: Reader, seen: SeenGraphs, batch: list[Line]) -> Scan:
+def _scan_batch(reader: Reader, seen: GraphsOfWeights, batch: list[Line]) -> Scan:
     return scan_of(map(reader, batch), seen)

@@ -20,7 +20,7 @@ from streamplace.placers.registry import Budget
 from streamplace.progress import tracked
 
 EFFORT = Budget(evaluations=30_000)
-"""Budget for each problem: some 50 ms for a small graph; the speed of the machine has no effect."""
+"""Budget for each problem, whatever the machine: some 50 ms for a small graph."""
 PROVER, SEARCHER = "exact", "anneal"
 FILE = "solutions.jsonl"
 
@@ -30,10 +30,7 @@ Track = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Solver:
-    """Solves the problems of a training and saves their solutions in its folder.
-
-    Problems are given at the rates at which they are solved.
-    """
+    """Solves the problems of a training, at their rates, and saves the solutions in its folder."""
 
     objective: str
     seed: int
@@ -89,7 +86,7 @@ def _placements(records: Iterable[Record]) -> tuple[Ints | None, ...]:
 
 @contextmanager
 def _without_script() -> Iterator[None]:
-    """Keep worker processes from running the user's script, which then needs no guard."""
+    """Keep worker processes from running the user's script, so that it needs no guard."""
     script = vars(sys.modules["__main__"])
     before: dict[str, Any] = {
         name: script[name] for name in ("__file__", "__spec__") if name in script

@@ -1,9 +1,9 @@
 """Graphs that weights were trained on or chosen by, which their files describe by sketches.
 
-The *sketch* of a graph is a hash of its topology and eight numbers of its costs. Near copies, of
-equal topology with all costs within 1 %, are found by it at any rate and on any cluster; graphs
-with other costs by chance alone (none of 25,600 graphs of the standard benchmark's topologies is
-taken for one of its 630 test graphs).
+The *sketch* of a graph is a hash of its topology and eight numbers of its costs. It identifies near
+copies, of equal topology with all costs within 1 %, at any rate and on any cluster. Other graphs
+match by chance alone: none of 25,600 graphs of the standard benchmark's topologies matches one of
+its 630 test graphs.
 """
 
 import json
@@ -31,15 +31,15 @@ from streamplace.model.graph import StreamGraph
 from streamplace.placers.named import aliased_placers, named_placer
 
 TRAINED_ON, CHOSEN_BY = "trained_on", "chosen_by"
-"""Entries in the description of a training: sketches of its graphs, and of those of validation."""
+"""Entries in the description of a training: sketches of training and of validation graphs."""
 MAX_GRAPHS = 20_000
-"""Graphs that are described, in about 8 bytes each; of more, those with the smallest hashes."""
+"""Described graphs, of about 8 bytes each; of more graphs, the smallest hashes are kept."""
 NUMBER, TOPOLOGY, COST = np.dtype(">u8"), np.dtype(">u4"), np.dtype(">i2")
 COSTS = 8
 STEP = log(1.01) / 4
-"""Of the numbers in a sketch, which are logarithms."""
-NEAR = 4
-"""Largest difference of such a number between graphs whose costs are within 1 %."""
+"""Step of the numbers in a sketch, which are logarithms."""
+MAX_STEPS = 4
+"""Largest difference of such numbers between graphs whose costs are within 1 %."""
 _WEIGHTS = re.compile(r":weights=[^:]*")
 DIGITS = 6
 """Significant digits of a source's share of the rate, which scaling rounds."""
@@ -65,7 +65,7 @@ def _shares(graph: StreamGraph) -> Floats:
 
 
 class Sketch(NamedTuple):
-    """What near copies of a graph have in common."""
+    """Facts of a graph that are equal or close for its near copies."""
 
     topology: int  # hash
     costs: NDArray[np.int16]  # [8]
@@ -74,8 +74,8 @@ class Sketch(NamedTuple):
     def of(cls, graph: StreamGraph) -> "Sketch":
         """Sketch of a graph.
 
-        A number is the logarithm of a sum of costs whose weights are halved from one operator or
-        stream to the next, from some of them on. Costs within 1 % have sums within 1 %.
+        A number is the logarithm of a sum of costs, whose weights are halved from one operator or
+        stream to the next. Costs within 1 % have sums within 1 %.
         """
         operators, streams = graph.operators, graph.streams
         digest = blake2b(digest_size=TOPOLOGY.itemsize)
@@ -127,7 +127,7 @@ class SketchedGraphs:
         sketch = Sketch.of(graph)
         first, end = np.searchsorted(self.topology, [sketch.topology, sketch.topology + 1])
         apart = np.abs(self.costs[first:end].astype(np.int32) - sketch.costs)
-        return bool((apart <= NEAR).all(axis=1).any())
+        return bool((apart <= MAX_STEPS).all(axis=1).any())
 
     def __len__(self) -> int:
         return len(self.topology)
@@ -166,11 +166,11 @@ class SketchedGraphs:
 NO_GRAPHS = SketchedGraphs.of(())
 
 
-class Seen(NamedTuple):
-    """Graphs from which weights have come."""
+class WeightGraphs(NamedTuple):
+    """Graphs of the trainings of weights."""
 
     trained_on: SketchedGraphs
-    chosen_by: SketchedGraphs  # those of validation, whose results chose the best weights
+    chosen_by: SketchedGraphs  # validation graphs, by whose results the weights were chosen
 
 
 def described(key: str, graphs: Iterable[StreamGraph]) -> dict[str, str]:
@@ -179,26 +179,27 @@ def described(key: str, graphs: Iterable[StreamGraph]) -> dict[str, str]:
     return {key: sketches.text()} if len(sketches) else {}
 
 
-def seen_by(placers: Iterable[str]) -> dict[str, Seen]:
-    """Graphs that the weights of each placer of a list have come from, by its label.
+def weight_graphs(placers: Iterable[str]) -> dict[str, WeightGraphs]:
+    """Graphs of the trainings of each placer, by its label.
 
-    Placers without weights are omitted, and those whose weights do not say it.
+    Placers without weights, or whose weights do not describe their training, are omitted.
     """
-    seen: dict[str, Seen] = {}
+    graphs_by_label: dict[str, WeightGraphs] = {}
     for placer in aliased_placers(placers):
         for path in weights_of(named_placer(placer.spec)):
-            with suppress(FormatError):  # which the placer itself reports, for every graph
-                seen[placer.label] = _both(seen.get(placer.label, NOTHING), _of_file(path))
-    return {label: graphs for label, graphs in seen.items() if any(map(len, graphs))}
+            with suppress(FormatError):  # the placer itself reports it, for every graph
+                others = graphs_by_label.get(placer.label, NO_WEIGHT_GRAPHS)
+                graphs_by_label[placer.label] = _union(others, _of_file(path))
+    return {label: graphs for label, graphs in graphs_by_label.items() if any(map(len, graphs))}
 
 
 def trainings_of(placers: Iterable[str]) -> dict[str, str]:
-    """Label of a placer → the placer without its weights, where several differ by seed alone.
+    """Label of a placer → the placer without its weights, if several differ in their seed alone.
 
-    These have weights of trainings with other seeds, but equal options, objective and rates, of as
-    many problems.
+    Their trainings have different seeds, but equal options, objective, rates, start and number of
+    problems.
     """
-    labels: dict[str, dict[str, Any]] = {}  # seed by label, by what else was trained
+    labels: dict[str, dict[str, Any]] = {}  # seed by label, by the other facts of the training
     names: dict[str, str] = {}
     for placer in aliased_placers(placers):
         if "weights" not in named_placer(placer.spec).options:
@@ -220,29 +221,29 @@ def trainings_of(placers: Iterable[str]) -> dict[str, str]:
     }
 
 
-NOTHING = Seen(NO_GRAPHS, NO_GRAPHS)
+NO_WEIGHT_GRAPHS = WeightGraphs(NO_GRAPHS, NO_GRAPHS)
 
 
 @loaded
-def _of_file(path: Path) -> Seen:
+def _of_file(path: Path) -> WeightGraphs:
     return _of_training(read_weights(path).document["training"])
 
 
-def _of_training(training: Any) -> Seen:
-    """Graphs in the description of a training, and of the one that it began from.
+def _of_training(training: Any) -> WeightGraphs:
+    """Graphs in the description of a training, and of the training that it started from.
 
-    None if it has none, or damaged ones, and for weights before the first epoch.
+    There are none in a damaged description, or for weights before the first epoch.
     """
     if not isinstance(training, dict):
-        return NOTHING
+        return NO_WEIGHT_GRAPHS
     before = _of_training(training.get("start"))
     if not training.get("epochs"):
         return before
     trained_on, chosen_by = (
         SketchedGraphs.from_text(training.get(key, "")) for key in (TRAINED_ON, CHOSEN_BY)
     )
-    return _both(before, Seen(trained_on, chosen_by))
+    return _union(before, WeightGraphs(trained_on, chosen_by))
 
 
-def _both(one: Seen, other: Seen) -> Seen:
-    return Seen(one.trained_on | other.trained_on, one.chosen_by | other.chosen_by)
+def _union(one: WeightGraphs, other: WeightGraphs) -> WeightGraphs:
+    return WeightGraphs(one.trained_on | other.trained_on, one.chosen_by | other.chosen_by)

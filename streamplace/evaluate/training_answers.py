@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PICTURE, CURVES = "curve.png", "curves.pdf"
-"""Files of the pictures of a training in its folder, and of several in the folder of these."""
+"""Files of the picture of a training in its folder, and of several trainings in theirs."""
 BEFORE, AFTER = "greedy before", "greedy after"
 NO_SEARCH = {"samples": 0, "refine": "none"}
-"""Options with which a learned placer does not search; unsupported options are ignored."""
+"""Options by which a learned placer does not search; unsupported options are ignored."""
 MAX_PROBLEMS = 20
 EVALUATIONS = 1000
 """Evaluations of `auto` for a problem."""
 MIN_RANGE = 0.1
-"""Shortest axis of the epochs; smaller differences look small."""
+"""Minimum length of the axis of rewards, so that small differences look small."""
 LABELS = {
     BEFORE: "the model, before",
     AFTER: "the model, after",
@@ -62,9 +62,9 @@ class Answers:
 
 
 def answers_of(trained: Trained) -> Answers | None:
-    """Place the problems that were held out, or those of the training if none were.
+    """Place at most twenty problems that were held out, or were trained on if none were.
 
-    At most twenty problems are placed. None if no placer has the name of the model.
+    None if no placer has the name of the model.
     """
     if trained.model not in PLACERS:
         return None
@@ -208,7 +208,7 @@ def write_picture(
     path: Path,
     answers: Answers | None = None,
 ) -> None:
-    """Draw the epochs, and the means of other placers on the graphs held out if they are known."""
+    """Draw the epochs, and the answers if there are any."""
     if not history.epochs:
         return
     figure, axes = new_figure(1 if answers is None else 2, width=5.4, height=3.4)
@@ -219,9 +219,9 @@ def write_picture(
 
 
 def write_curves(histories: Sequence[History], objective: str, title: str, path: Path) -> None:
-    """Draw the means over several trainings epoch by epoch, in bands from the least to the most.
+    """Draw the means over several trainings epoch by epoch, in bands from minimum to maximum.
 
-    They end where the first of the trainings does.
+    The curves end with the shortest training.
     """
     figure, (axis,) = new_figure(1, width=5.4, height=3.4)
     epochs = range(1, 1 + min(len(history.epochs) for history in histories))

@@ -2,8 +2,8 @@
 
 Forty topologies and 3,150 graphs, after section 4 of the DREAM paper. Every graph needs exactly V
 devices at full rate. The branches of a graph have equal CPU stage by stage, but every operator
-draws a payload of its own: so METIS reaches the throughput that it has on the published graphs.
-Instructions and payloads are whole numbers, which keeps the data set small and reproducible.
+draws its own payload; with both, METIS reaches its throughput on the published graphs. Instructions
+and payloads are whole numbers, which keeps the data set small and reproducible.
 """
 
 import math
@@ -23,7 +23,7 @@ from streamplace.model.random_numbers import generator
 from streamplace.model.streams import Streams
 
 TEST_EVERY = 5
-"""One graph of every five consecutive copies is for testing."""
+"""Consecutive copies, one of which is for testing."""
 
 
 class Topology(NamedTuple):
@@ -83,8 +83,8 @@ class Branched:
 
     def __post_init__(self) -> None:
         check(self)
-        given = [value is not None for value in (self.branches, self.depth, self.devices)]
-        if any(given) and not all(given):
+        are_set = [value is not None for value in (self.branches, self.depth, self.devices)]
+        if any(are_set) and not all(are_set):
             raise SettingError(
                 "branches, depth and devices belong together; give all three, or none for the "
                 "standard forty topologies"
@@ -94,7 +94,7 @@ class Branched:
 
     @property
     def topologies(self) -> tuple[Topology, ...]:
-        """The given topology, or the standard forty."""
+        """The topology of the parameters, or the standard forty."""
         if self.branches is None or self.depth is None or self.devices is None:
             return STANDARD
         return (Topology(self.branches, self.depth, self.devices),)
@@ -132,8 +132,8 @@ class Branched:
 def branched(parameters: Branched, seed: int, *, start: int = 0) -> Iterator[StreamGraph]:
     """Source, k equal branches of d stages, sink: the benchmark of the DREAM paper.
 
-    A graph depends on the seed, its topology and its number only, not on the other graphs: those of
-    a single topology are the same as among all forty topologies.
+    A graph depends only on the seed, its topology and its number: a topology has the same graphs by
+    itself as among all forty.
     """
     every = (
         (topology, copy)
@@ -145,7 +145,7 @@ def branched(parameters: Branched, seed: int, *, start: int = 0) -> Iterator[Str
 
 
 def is_small(topology: Topology) -> bool:
-    """Whether a topology is one of two devices at most: even stages, lighter payloads."""
+    """Whether a topology has at most two devices, for even stages and lighter payloads."""
     return topology.devices <= 2
 
 

@@ -1,7 +1,6 @@
 """Data sets: a family's graphs or problems in a file, streamed, with a manifest beside it.
 
-A recipe is all that determines a data set: a family, its parameters and a seed, as a TOML file for
-version control.
+A recipe, a TOML file, determines a data set: it has a family, its parameters and a seed.
 """
 
 import hashlib
@@ -21,7 +20,7 @@ from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.datasets import split_of
 from streamplace.io.fields import STRICT
 from streamplace.io.files import (
-    CHUNK,
+    CHUNK_BYTES,
     is_special,
     read_lines,
     read_toml,
@@ -39,7 +38,7 @@ from streamplace.model.problem import Problem
 
 @with_config(STRICT)
 class RecipeToml(TypedDict):
-    """A recipe as it stands in its file."""
+    """File of a recipe."""
 
     family: str
     seed: NotRequired[Annotated[int, Field(ge=0)]]
@@ -48,7 +47,7 @@ class RecipeToml(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A family, its parameters and a seed: all that determines a data set."""
+    """A family, its parameters and a seed, which determine a data set."""
 
     family: str
     parameters: Parameters
@@ -113,12 +112,12 @@ def manifest_of(
     splits: Mapping[str, int],
     shards: tuple[Shard, ...] = (),
 ) -> Manifest:
-    """Manifest of a data set that is written."""
+    """Manifest of a written data set."""
     return Manifest(
         family=family,
         parameters=values_of(parameters),
         seed=seed,
-        streamplace=running_version(),
+        streamplace=version("streamplace"),
         graphs=graphs,
         splits=dict(sorted(splits.items())),
         packed_sha256=packed_sha256(path),
@@ -151,11 +150,11 @@ def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:
 
 
 def packed_sha256(path: Path) -> str:
-    """SHA-256 of a file as it is, or of all shards, one after the other."""
+    """SHA-256 of a file without unpacking, or of all shards, one after the other."""
     digest = hashlib.sha256()
     for part in files_of(path):
         with reading(part), part.open("rb") as file:
-            while chunk := file.read(CHUNK):
+            while chunk := file.read(CHUNK_BYTES):
                 digest.update(chunk)
     return digest.hexdigest()
 
@@ -167,8 +166,3 @@ def content_sha256(path: Path) -> str:
         for _, line in read_lines(part):
             digest.update(line)
     return digest.hexdigest()
-
-
-def running_version() -> str:
-    """Version of the streamplace that runs."""
-    return version("streamplace")

@@ -1,4 +1,4 @@
-"""Random draws whose values are short enough to print well."""
+"""Random draws of numbers with few digits."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -12,7 +12,7 @@ _MEANING = {int: "a whole number", float: "a number", str: "a text", bool: "true
 
 
 class Parameters(Protocol):
-    """Facts that the parameters of every family provide."""
+    """Parameters of any family."""
 
     @property
     def n_graphs(self) -> int:
@@ -22,7 +22,7 @@ class Parameters(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One parameter, as a command line or a form needs it."""
+    """One parameter, for a command line or a form."""
 
     name: str
     type: type  # int, float, str or bool
@@ -59,7 +59,7 @@ def options(parameters: type) -> tuple[Option, ...]:
 def check(parameters: Any) -> None:
     """Raise a SettingError for the first field of the wrong type or outside its range.
 
-    Whole numbers are taken for floats; everything else must be of the declared type.
+    Whole numbers are converted to floats; everything else must have the declared type.
     """
     hints = get_type_hints(type(parameters))
     for f in fields(parameters):
@@ -79,7 +79,7 @@ def check(parameters: Any) -> None:
 
 
 def parameters_of(kind: type, values: Mapping[str, Any]) -> Any:
-    """Parameters from values by name; those left out keep their defaults.
+    """Parameters from values by name; missing ones have their defaults.
 
     >>> from streamplace.families.branched import Branched
     >>> parameters_of(Branched, {"branches": 2, "depth": 3, "devices": 2, "copies": 10}).n_graphs

@@ -48,9 +48,9 @@ class Layers(NamedTuple):
 
 
 def covering_streams(layers: Layers, rng: np.random.Generator) -> Rows:
-    """Streams [2, M] that feed every operator, and from every operator but those of the last layer.
+    """Streams [2, M] to every operator, and from every operator except those of the last layer.
 
-    The feeders of a layer are dealt in random order to the operators of the next.
+    The operators of a layer are dealt in random order to the operators of the next.
     """
     if len(layers.width) == 1:
         return np.empty((2, 0), np.int64)
@@ -67,9 +67,9 @@ def covering_streams(layers: Layers, rng: np.random.Generator) -> Rows:
     )
 
 
-def distinct_streams(layers: Layers, taken: Rows, size: int, rng: np.random.Generator) -> Rows:
-    """Further streams [2, size] between random pairs, none twice and none of those taken."""
-    used = np.sort(_numbers(layers, taken))
+def distinct_streams(layers: Layers, streams: Rows, size: int, rng: np.random.Generator) -> Rows:
+    """Further streams [2, size] between random pairs, all distinct."""
+    used = np.sort(_numbers(layers, streams))
     if 2 * (size + len(used)) > layers.n_pairs:
         free = np.delete(np.arange(layers.n_pairs), used)
         return _pairs(layers, rng.permutation(free)[:size])
@@ -194,9 +194,9 @@ class RandomDag:
         n = self.n_layers
         width = np.full(n, self.sources, np.int64)
         if n > 1:
-            even, left = divmod(self.operators - self.sources, n - 1)
+            even, rest = divmod(self.operators - self.sources, n - 1)
             width[1:] = even
-            width[n - left :] += 1
+            width[n - rest :] += 1
         start = np.concatenate([[0], np.cumsum(width)[:-1]])
         layer = np.repeat(np.arange(n), width)
         first = start[np.maximum(np.arange(n) - self.reach, 0)]
@@ -204,9 +204,9 @@ class RandomDag:
 
     @property
     def stream_range(self) -> tuple[int, int]:
-        """Fewest and most streams that the layers take.
+        """Minimum and maximum number of streams.
 
-        With the fewest, every layer feeds the next and every operator is fed.
+        With the minimum, every layer feeds the next and every operator is fed.
         """
         others, least = self.operators - self.sources, 0
         if self.n_layers > 1:
@@ -293,9 +293,9 @@ def _weights(parameters: RandomDag, rng: np.random.Generator) -> Floats:
 
 
 def _scaled(weights: Floats, rates: Floats, total: float) -> Floats:
-    """Weights times the factor that makes Σ weight · rate the total."""
-    now = float((weights * rates).sum())
-    return weights * (total / now) if now else weights
+    """Weights, scaled to Σ weight · rate = total."""
+    unscaled = float((weights * rates).sum())
+    return weights * (total / unscaled) if unscaled else weights
 
 
 def _names(parameters: RandomDag) -> tuple[str, ...]:

@@ -51,8 +51,8 @@ class Family:
         Parameters
         ----------
         start
-            Number of the first. A family whose generator takes ``start`` begins there; of any
-            other, the graphs before it are generated and skipped.
+            Number of the first. If the generator of the family takes ``start``, it begins there;
+            otherwise the graphs before it are generated and skipped.
         """
         chosen = self.parameters() if parameters is None else parameters
         if not isinstance(chosen, self.parameters):
@@ -70,7 +70,7 @@ class Family:
 
 
 def graph_of(item: StreamGraph | Problem) -> StreamGraph:
-    """The graph that a family yields, by itself or in its problem."""
+    """Graph of an item of a family, a graph or a problem."""
     return item.graph if isinstance(item, Problem) else item
 
 

@@ -1,7 +1,7 @@
 """Data sets in shards, which are generated in parallel; the graphs do not depend on the shards.
 
-During the generation, ``name.manifest.jsonl`` holds the plan and the complete shards, so that a run
-that was stopped continues with the missing ones.
+During the generation, the log ``name.manifest.jsonl`` has the plan and the complete shards, so that
+a stopped run continues with the missing shards.
 """
 
 import gzip
@@ -9,6 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,6 @@ from streamplace.families.dataset import (
     count_split,
     manifest_of,
     packed_sha256,
-    running_version,
     values_of,
 )
 from streamplace.families.parameters import Parameters
@@ -33,16 +33,16 @@ from streamplace.io.parsing import parse_as
 from streamplace.io.problems import problem_line
 from streamplace.io.suffixes import LINES
 
-MOST_SHARDS = 99_999
+MAX_SHARDS = 99_999
 START = b'{"family":'
-"""Beginning of the log, which is its plan."""
+"""Beginning of the log, in its plan."""
 Mapped = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
-"""Function that maps a function over numbers, and yields the results in their order."""
+"""Function like `map` over numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MadeShard(Shard):
-    """A finished shard, as it stands in the log."""
+    """A complete shard, as a line of the log."""
 
     number: Annotated[int, Field(ge=0)]
     splits: dict[str, int]
@@ -90,7 +90,7 @@ def write_shards(
     _check(path, shards)
     maker = _Maker(family, parameters, seed, path, shards)
     facts = {"family": family, "parameters": values_of(parameters), "seed": seed}
-    plan = {**facts, "shards": shards, "streamplace": running_version()}
+    plan = {**facts, "shards": shards, "streamplace": version("streamplace")}
     log = manifest_path(path).with_suffix(".jsonl")
     with appending(log, START) as append:
         done = _done(log, plan, path, shards)
@@ -122,8 +122,8 @@ def write_shards(
 def _check(path: Path, shards: int) -> None:
     if not path.name.endswith(LINES):
         raise SettingError(f"{spot(path)}: the name of shards must end in .jsonl or .jsonl.gz")
-    if not 1 <= shards <= MOST_SHARDS:
-        raise SettingError(f"{shards} shards; there must be between 1 and {MOST_SHARDS}")
+    if not 1 <= shards <= MAX_SHARDS:
+        raise SettingError(f"{shards} shards; there must be between 1 and {MAX_SHARDS}")
     if is_file(path):
         raise SettingError(
             f"{spot(path)}: exists already as a single file; remove it or name another"

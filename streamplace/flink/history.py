@@ -6,7 +6,7 @@ from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from streamplace.display.report import MOST_ROWS, Heading, Part, Report, Sheet, percent
+from streamplace.display.report import MAX_ROWS, Heading, Part, Report, Sheet, percent
 from streamplace.flink.watches import WatchDecision, WatchRecord
 from streamplace.io.ledger import LedgerEntry
 from streamplace.model.message_text import counted
@@ -122,7 +122,7 @@ def _parts(record: WatchRecord) -> list[Part]:
     counts = f"{counted(len(record.rounds), 'round')}, {counted(moves, 'move')}"
     parts: list[Part] = [Heading(record.name, head + counts)]
     if record.rounds:
-        last = tuple((_moment(row.at), row.words) for row in record.rounds[-MOST_ROWS:])
+        last = tuple((_moment(row.at), row.words) for row in record.rounds[-MAX_ROWS:])
         parts.append(Sheet(("round", "state and decision"), last))
     if record.decisions:
         decided = tuple(map(_decision_row, record.decisions))

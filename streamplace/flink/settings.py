@@ -443,7 +443,7 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
         self.exclude("offers", "cluster")
         self.need("offers", "headroom")
         if self.history is None and self.namespace is None:
-            self.check_given("rate")
+            self.check_set("rate")
         if self.history is None and self.rate is not None:
             requested_rate(self.rate)
         elif self.rate is not None:
@@ -491,7 +491,7 @@ class PlacedSettings(PlacementSettings):
 
     def placed(self) -> Path:
         """File of the placement."""
-        self.check_given("placement")
+        self.check_set("placement")
         assert self.placement is not None
         return self.placement
 

@@ -11,7 +11,7 @@ import numpy as np
 import tomli_w
 
 from streamplace.io.fields import plain
-from streamplace.io.files import LARGEST_TOML, file_path, located, read_bytes, spot, write_text
+from streamplace.io.files import MAX_TOML_BYTES, file_path, located, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
@@ -32,7 +32,7 @@ from streamplace.model.units import (
 def read_cluster(name: str | PathLike[str]) -> Cluster:
     """Cluster from a TOML file; see ``streamplace schema cluster``."""
     path = file_path(name)
-    return parse_cluster(read_bytes(path, LARGEST_TOML), spot(path))
+    return parse_cluster(read_bytes(path, MAX_TOML_BYTES), spot(path))
 
 
 def write_cluster(cluster: Cluster, path: str | PathLike[str]) -> None:
@@ -60,8 +60,8 @@ def parse_cluster(content: bytes, where: str) -> Cluster:
 def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     """Cluster from validated tables, less framing and headroom.
 
-    Placers and the simulator thus see the capacity for operators and payloads. Where headroom
-    leaves a part of a core or link free, what a tuple costs there takes longer.
+    Placers and the simulator thus see the capacity for operators and payloads. Costs of a tuple
+    take longer where headroom leaves a part of a core or link free.
     """
     check_size(sum(row.get("count", 1) for row in tables["devices"]))
     devices = Devices.of(d for row in tables["devices"] for d in _devices(row))
@@ -103,7 +103,7 @@ def _bandwidth(mips: float, bandwidth: Quantity) -> float:
 def cluster_to_tables(cluster: Cluster) -> dict[str, Any]:
     """Tables of a cluster file; only links that differ from most links are listed.
 
-    Numbers that are read as slips have their unit.
+    Unusual numbers, which are refused as slips without a unit, have their unit.
     """
     tables: dict[str, Any] = {
         "devices": [_device(cluster.devices, d) for d in range(cluster.n_devices)]
@@ -147,7 +147,7 @@ def _matrix(
     parse: Callable[[Quantity], float],
     default: float,
 ) -> Floats:
-    """Value of every link: its own if it is listed, else the cluster's."""
+    """Value of every link: as listed, else that of the cluster."""
     with located("every link"):
         usual = parse(tables.get(key, default))
     matrix = np.full((len(devices), len(devices)), usual)

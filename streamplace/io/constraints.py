@@ -5,7 +5,7 @@ from typing import Any
 
 import tomli_w
 
-from streamplace.io.files import LARGEST_TOML, file_path, read_bytes, spot, write_text
+from streamplace.io.files import MAX_TOML_BYTES, file_path, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
 from streamplace.model.columns import checked_kind
 from streamplace.model.constraints import Constraints
@@ -14,7 +14,7 @@ from streamplace.model.constraints import Constraints
 def read_constraints(name: str | PathLike[str]) -> Constraints:
     """Constraints from a TOML file; see ``streamplace schema constraints``."""
     path = file_path(name)
-    return parse_constraints(read_bytes(path, LARGEST_TOML), spot(path))
+    return parse_constraints(read_bytes(path, MAX_TOML_BYTES), spot(path))
 
 
 def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> None:

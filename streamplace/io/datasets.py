@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Parses lines to problems, with a cluster and constraints for those without."""
+    """Parses lines to problems; its cluster and constraints are for problems without any."""
 
     cluster: Cluster | None = None
     constraints: Constraints | None = None
@@ -104,8 +104,8 @@ class DataSet:
 def drawn(items: Iterable[T], limit: int | None, seed: int) -> Iterator[T]:
     """At most ``limit`` items, in their order; the others are not kept in memory.
 
-    Every item gets a random number, and those with the smallest ones are drawn. So a larger limit
-    adds items to those of a smaller one.
+    Every item gets a random number, and the items with the smallest numbers are drawn. So a larger
+    limit adds items to those of a smaller one.
 
     >>> [list(drawn("abcdefgh", limit, seed=1)) for limit in (2, 3)]
     [['c', 'e'], ['c', 'e', 'h']]
@@ -119,8 +119,8 @@ def drawn(items: Iterable[T], limit: int | None, seed: int) -> Iterator[T]:
 
 def graph_or_problem(document: Document) -> StreamGraph | Problem:
     """Problem of a document with a cluster, graph of any other."""
-    own = "cluster" in document.parts
-    return problem_from(document, None, None) if own else document.graph()
+    is_problem = "cluster" in document.parts
+    return problem_from(document, None, None) if is_problem else document.graph()
 
 
 def split_of(attributes: Mapping[str, Any]) -> str | None:
@@ -135,8 +135,8 @@ def no_graph(path: Path, data: DataSet) -> FormatError:
     documents = [Document.of(line).parts["graph"] for line in everything.lines()]
     if data.split is None or not documents:
         return FormatError(f"{spot(path)} holds no graph; name another file")
-    found = (split_of(document.get("attributes", {})) for document in documents)
-    splits = sorted({name for name in found if name is not None})
+    names = {split_of(document.get("attributes", {})) for document in documents}
+    splits = sorted(name for name in names if name is not None)
     if splits:
         remedy = f"{suggestion(data.split, splits) or '.'} Splits: {', '.join(map(shown, splits))}"
     else:

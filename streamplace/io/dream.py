@@ -73,9 +73,9 @@ def _graph(document: DreamJson, name: str) -> StreamGraph:
     lines = document["connections"]
     source = _ends(row_of, [line["from_vertex"] for line in lines], "from_vertex")
     target = _ends(row_of, [line["to_vertex"] for line in lines], "to_vertex")
-    fed, feeding = set(target), set(source)
-    is_source = [i not in fed for i in range(len(rows))]
-    is_sink = [i not in feeding for i in range(len(rows))]
+    receivers, senders = set(target), set(source)
+    is_source = [i not in receivers for i in range(len(rows))]
+    is_sink = [i not in senders for i in range(len(rows))]
     for row, last in zip(rows, is_sink, strict=True):
         if "payload" not in row and not last:
             raise GraphError(f"operator {quoted(row['idx'])} has no payload; add it (in megabit)")

@@ -13,7 +13,7 @@ LEARNING = ("torch", "torch_geometric")
 
 
 def extra(package: str, name: str = "") -> Any:
-    """Import a package; MissingPackageError has the extra that installs it, by default its name."""
+    """Import a package, or raise MissingPackageError with its extra, by default of its name."""
     name = name or package
     try:
         return importlib.import_module(package)
@@ -28,9 +28,9 @@ def extra(package: str, name: str = "") -> Any:
 
 @contextmanager
 def importing(extra: str) -> Iterator[None]:
-    """Import what the extra ``learn`` or ``torch-geometric`` installs in this block.
+    """Import packages of the extra ``learn`` or ``torch-geometric`` in this block.
 
-    MissingPackageError has that extra if a package of it is missing.
+    If one is missing, MissingPackageError says how to install the extra.
     """
     try:
         yield

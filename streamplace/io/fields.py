@@ -6,7 +6,7 @@ from pydantic import ConfigDict, FailFast, Field
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 _T = TypeVar("_T")
-ListOf = Annotated[list[_T], FailFast()]  # of a million errors, the first is reported
+ListOf = Annotated[list[_T], FailFast()]  # stops at the first of a million errors
 TableOf = Annotated[dict[str, _T], FailFast()]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

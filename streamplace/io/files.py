@@ -1,6 +1,6 @@
 """Files: read with clear errors, written completely or not at all, appended to by one process.
 
-A lock is held by one process, and released when that ends.
+A lock ends with the process that holds it.
 """
 
 import fcntl
@@ -22,32 +22,32 @@ from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.parsing import parse_toml_text
 from streamplace.model.message_text import quoted, shown
 
-LONGEST_LINE = 64 * 2**20
-LARGEST_FILE = 2**30
-MOST_EMPTY_LINES = 2**20
-LARGEST_TOML = 16 * 2**20
-LONGEST_PATH = 500
+MAX_LINE_BYTES = 64 * 2**20
+MAX_FILE_BYTES = 2**30
+MAX_EMPTY_LINES = 2**20
+MAX_TOML_BYTES = 16 * 2**20
+MAX_PATH_LETTERS = 500
 REMEDY = "wait until it has ended, or choose another folder"
-CHUNK = 2**20
+CHUNK_BYTES = 2**20
 STANDARD_OUTPUT = Path("/dev/stdout")
 _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error)
 
 
 def file_path(path: object) -> Path:
-    """Path that a caller gave; SettingError if it is something else."""
+    """Path of a file; raise SettingError for anything else."""
     if not isinstance(path, str | os.PathLike):
         raise SettingError(f"path is {quoted(path)}; it must be the path of a file")
     return Path(path)
 
 
-def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
-    """Read a file of at most ``most`` bytes, unpacked if its name ends in ``.gz``."""
+def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Read a file of at most ``max_bytes``, unpacked if its name ends in ``.gz``."""
     content = bytearray()
     with reading(path), _open(path) as file:
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(CHUNK_BYTES):
             content += chunk
-            if len(content) > most:
-                raise FormatError(f"{spot(path)}: is larger than {most >> 20} MiB; split it")
+            if len(content) > max_bytes:
+                raise FormatError(f"{spot(path)}: is larger than {max_bytes >> 20} MiB; split it")
     return bytes(content)
 
 
@@ -55,22 +55,22 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Read numbered non-empty lines of at most 64 MiB, one after the other."""
     with reading(path), _open(path) as file:
         number = empty = 0
-        while line := file.readline(LONGEST_LINE + 1):
+        while line := file.readline(MAX_LINE_BYTES + 1):
             number += 1
-            if len(line) > LONGEST_LINE:
+            if len(line) > MAX_LINE_BYTES:
                 raise FormatError(
-                    f"{spot(path)}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB; "
+                    f"{spot(path)}:{number}: the line is longer than {MAX_LINE_BYTES >> 20} MiB; "
                     "put such a graph into a .json file of its own"
                 )
             if line.strip():
                 yield number, line
-            elif (empty := empty + 1) > MOST_EMPTY_LINES:
+            elif (empty := empty + 1) > MAX_EMPTY_LINES:
                 raise FormatError(f"{spot(path)}:{number}: too many empty lines; remove them")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file."""
-    return parse_toml_text(read_bytes(path, LARGEST_TOML), spot(path))
+    return parse_toml_text(read_bytes(path, MAX_TOML_BYTES), spot(path))
 
 
 def check_suffix(path: Path, noun: str, *suffixes: str) -> None:
@@ -81,7 +81,7 @@ def check_suffix(path: Path, noun: str, *suffixes: str) -> None:
 
 def is_folder(path: Path) -> bool:
     """Whether a path leads to a folder; False if that cannot be determined."""
-    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises errors for names that are too long
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises errors for too long names
 
 
 def is_file(path: Path) -> bool:
@@ -158,7 +158,7 @@ def _user_folder(variable: str, usual: str) -> Path:
     named = os.environ.get(variable)
     try:
         return (Path(named) if named else Path.home() / usual) / "streamplace"
-    except RuntimeError:  # a user without a home: nothing can be beneath this
+    except RuntimeError:  # a user without a home; this path never exists
         return Path(os.devnull) / "streamplace"
 
 
@@ -175,9 +175,9 @@ def encoded(text: str, where: str) -> bytes:
 def appending(path: Path, start: bytes) -> Iterator[Callable[[bytes], None]]:
     """Lock a file of lines against other processes, and yield a function that appends lines.
 
-    A line that an interrupted process left incomplete is removed. A file with such a line that does
-    not begin with ``start``, as all of ours do, is of another kind, and refused. A new file to
-    which nothing was appended does not stay.
+    An incomplete last line, as of an interrupted process, is removed; but a file with such a line
+    is refused unless it begins with ``start``, as all such files do. A new file is removed if
+    nothing was appended.
     """
     is_new = not path.exists()
     with _write_errors(path):
@@ -215,7 +215,7 @@ def _remove_torn_line(file: FileIO, path: Path, start: bytes) -> None:
 
 @contextmanager
 def claim_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes that train into it."""
+    """Lock a folder against training by other processes."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:  # it cannot be locked
@@ -248,7 +248,7 @@ def located(where: str) -> Iterator[None]:
 
 def spot(path: Path) -> str:
     """Path for messages."""
-    return shown(str(path), LONGEST_PATH)
+    return shown(str(path), MAX_PATH_LETTERS)
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -257,7 +257,7 @@ def _open(path: Path) -> IO[bytes]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn the block's errors into one line that tells why a file cannot be read."""
+    """Turn errors of the block into one line: why a file cannot be read."""
     try:
         yield
     except FormatError:  # a ValueError, too
@@ -268,7 +268,7 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _write_errors(path: Path) -> Iterator[None]:
-    """Turn the block's errors into one line that tells why a file cannot be written."""
+    """Turn errors of the block into one line: why a file cannot be written."""
     try:
         yield
     except OSError as error:
@@ -309,7 +309,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _overwriting(target: Path) -> Iterator[BinaryIO]:
-    if target == STANDARD_OUTPUT:  # opened by its name, it would lose what a file has already
+    if target == STANDARD_OUTPUT:  # opened by its name, a file would lose its earlier content
         sys.stdout.flush()
     with os.fdopen(os.dup(1), "wb") if target == STANDARD_OUTPUT else target.open("wb") as raw:
         yield raw
@@ -325,15 +325,12 @@ def _packing(raw: BinaryIO, path: Path) -> Iterator[BinaryIO]:
 
 
 def is_special(path: Path) -> bool:
-    """Whether a path is standard output, or leads to a pipe, a terminal or another device.
-
-    These must not be replaced.
-    """
+    """Whether a path is standard output, a pipe or a device, which must not be replaced."""
     if path == STANDARD_OUTPUT:
         return True
     try:
         mode = path.stat().st_mode
-    except (OSError, ValueError):  # opening it tells what is wrong with it
+    except (OSError, ValueError):  # opening it raises an error with the reason
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 

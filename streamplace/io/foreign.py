@@ -1,4 +1,4 @@
-"""Shared parts of foreign formats' readers: files of a folder, checked JSON, names, warnings."""
+"""Shared parts of readers of foreign formats: files of a folder, checked JSON, names, warnings."""
 
 import logging
 import subprocess
@@ -42,27 +42,27 @@ def read_foreign(kind: type[T], path: Path) -> T:
 
 
 def distinct(
-    names: Sequence[str], suffixes: Sequence[str], taken: Collection[str] = ()
+    names: Sequence[str], suffixes: Sequence[str], used: Collection[str] = ()
 ) -> list[str]:
-    """Append to each name that occurs twice, or is taken, its suffix, until all names differ.
+    """Append its suffix to each name that occurs twice or is in use, until all names differ.
 
     >>> distinct(["a", "b", "a", "a-2"], ["-0", "-1", "-2", "-3"])
     ['a-0', 'b', 'a-2-2', 'a-2-3']
     """
-    made = list(names)
+    unique = list(names)
     while True:
-        count = Counter(made)
-        again = [count[name] > 1 or name in taken for name in made]
-        if not any(again):
-            return made
-        made = [
-            name + suffix if twice else name
-            for name, suffix, twice in zip(made, suffixes, again, strict=True)
+        count = Counter(unique)
+        repeats = [count[name] > 1 or name in used for name in unique]
+        if not any(repeats):
+            return unique
+        unique = [
+            name + suffix if is_repeat else name
+            for name, suffix, is_repeat in zip(unique, suffixes, repeats, strict=True)
         ]
 
 
 def warn_of_some(some: Sequence[str], total: int, fault: str, reading: str, of: str = "") -> None:
-    """Log how many of all have a fault, the first of them, and how they are read."""
+    """Log the number of faulty items, the first of them, and how they are read."""
     if some:
         place = f"{shown(of)}: " if of else ""
         LOG.warning(
@@ -71,7 +71,7 @@ def warn_of_some(some: Sequence[str], total: int, fault: str, reading: str, of: 
 
 
 def isolated(code: str, content: bytes, *words: str) -> bytes:
-    """Run Python code on a standard input in a process that it may crash; return what it prints.
+    """Run Python code in a process, which it may crash; return its output for an input.
 
     >>> isolated("import sys; sys.stdout.write(sys.stdin.read().upper())", b"text")
     b'TEXT'

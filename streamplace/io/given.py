@@ -1,4 +1,4 @@
-"""What users give in Python: objects, paths of files, and texts, numbers and tables for them."""
+"""Arguments of Python functions: objects, paths of files, and texts, numbers and tables."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, count
@@ -10,7 +10,7 @@ from streamplace.errors import SettingError
 from streamplace.io.files import located
 from streamplace.io.graphs import Document, documents, graph_from_dict, only, read_graph
 from streamplace.io.parsing import parse_tables
-from streamplace.io.placements import order_given
+from streamplace.io.placements import order_of
 from streamplace.io.problems import problem_from, read_problem, usual_cluster
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -71,7 +71,7 @@ ClusterLike = Cluster | int | Mapping[str, Any] | FilePath
 ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
 """Constraints, the tables of a constraints file, or its path."""
 GraphLike = StreamGraph | Problem | Document | NetworkxGraph | Mapping[str, Any] | FilePath
-"""A graph, a problem, a networkx graph, the tables of the file of one, or the path of a file."""
+"""A graph, a problem, a networkx graph, the tables of a graph or problem file, or its path."""
 PlacementLike = Placement | HasPlacement | Mapping[str, Any] | PandasSeries | FilePath
 """A placement, a result, operator → device as a mapping or a pandas Series, output of
 ``place --json``, or a path of a file."""
@@ -154,7 +154,7 @@ def problem_of(
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
 ) -> Problem:
-    """Problem of a graph; a problem is returned itself, at this rate if there is one."""
+    """Problem of a graph, or the problem itself; at this rate, if there is one."""
     devices, rules = cluster_of(cluster), constraints_of(constraints)
     source = given_graph(graph)
     if isinstance(source, Path):
@@ -166,7 +166,7 @@ def problem_of(
     elif devices is None and rules is None:
         problem = source
     else:
-        raise SettingError("a problem brings its cluster and its constraints along; drop yours")
+        raise SettingError("a problem has its own cluster and constraints; drop yours")
     return problem if rate is None else problem.at_rate(tuple_rate(rate))
 
 
@@ -184,8 +184,8 @@ def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
 def planned_graph(graph: GraphLike) -> tuple[StreamGraph, Constraints | None]:
     """Graph itself, of a problem, or of a file, and the constraints of the problem, if any.
 
-    Raises SettingError for costs of a problem, which are those on its devices. Its cluster does not
-    matter, because a plan has machines of its own.
+    The cluster of the problem is ignored, as a plan has other machines. Costs in seconds, which
+    hold on its devices alone, raise SettingError.
     """
     source = given_graph(graph)
     if isinstance(source, Path):
@@ -204,14 +204,14 @@ def planned_graph(graph: GraphLike) -> tuple[StreamGraph, Constraints | None]:
 
 
 def converted(graph: T) -> T | StreamGraph | Document:
-    """Convert a networkx graph or a dictionary; return anything else as it is.
+    """Convert a networkx graph or a dictionary; return anything else unchanged.
 
     A dictionary with a ``graph`` is the document of a problem.
 
     >>> converted({"operators": [{"name": "a", "rate": 5}], "streams": []})
     <StreamGraph graph: 1 operator, 0 streams, 5 /s>
     """
-    if isinstance(graph, Problem | StreamGraph | str):  # the rest takes longer than HEFT
+    if isinstance(graph, Problem | StreamGraph | str):  # the checks below take longer than HEFT
         return graph
     if isinstance(graph, Mapping) and not isinstance(graph, Placement):
         if "graph" in graph and "operators" not in graph:
@@ -260,9 +260,9 @@ def _assignment(placement: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _order(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
-    """Priorities of a document of a placement, and their discipline."""
+    """Priorities in a placement document, and their discipline."""
     order = {key: document[key] for key in ("priority", "queue") if key in document}
-    return order_given(parse_tables("placement", {**order, "assignment": {}}, "placement"))
+    return order_of(parse_tables("placement", {**order, "assignment": {}}, "placement"))
 
 
 def named_placements(
@@ -272,12 +272,11 @@ def named_placements(
     if isinstance(placements, Placement | HasPlacement | PandasSeries) or is_path(placements):
         return {title_of(placements): placements}
     if isinstance(placements, Mapping):
-        several = all(
+        is_several = "assignment" not in placements and all(
             isinstance(value, Placement | HasPlacement | PandasSeries | Mapping | Path)
             for value in placements.values()
         )
-        alone = not several or "assignment" in placements
-        return {"placement": placements} if alone else dict(placements)
+        return dict(placements) if is_several else {"placement": placements}
     if isinstance(placements, Iterable):
         named: dict[str, PlacementLike] = {}
         for placement in placements:

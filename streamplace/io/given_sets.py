@@ -1,4 +1,4 @@
-"""Data sets that users give in Python: one graph or several, objects or paths."""
+"""Data sets as arguments of Python functions: one graph or several, objects or paths."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -36,7 +36,7 @@ def problems_of(
     limit: int | None = None,
     seed: int = 0,
 ) -> Iterator[Problem]:
-    """Problems of a split; the reader's cluster and constraints are for those without any."""
+    """Problems of a split; the reader's cluster and constraints are for problems without any."""
     for item in _drawn(data, split, limit, seed):
         if isinstance(item, Line):
             yield reader(item)
@@ -47,7 +47,7 @@ def problems_of(
 def _drawn(
     data: GraphsLike, split: str | None, limit: int | None, seed: int
 ) -> Iterator[StreamGraph | Problem | Document | Line]:
-    """Graphs and problems that are drawn, before those of files are parsed."""
+    """Graphs and problems that are drawn; those in files are not parsed yet."""
     if limit is not None and limit < 1:
         raise SettingError(f"limit is {quoted(limit)}; it must be at least 1")
     every = (

@@ -12,7 +12,7 @@ import numpy as np
 from streamplace.errors import FormatError
 from streamplace.io.fields import plain
 from streamplace.io.files import (
-    LONGEST_LINE,
+    MAX_LINE_BYTES,
     check_suffix,
     encoded,
     file_path,
@@ -64,7 +64,7 @@ def documents(name: str | Path) -> Iterator[Document]:
 
 
 class SeveralFound(FormatError):
-    """A file holds several graphs or problems where one is meant."""
+    """A file holds several graphs or problems, but one is needed."""
 
 
 def only(items: Iterator[_T], path: str | Path, noun: str) -> _T:
@@ -133,10 +133,10 @@ def write_lines(lines: Iterable[tuple[str, bytes]], path: Path, noun: str) -> in
     count = 0
     with writing(path) as file:
         for name, line in lines:
-            if len(line) > LONGEST_LINE:
+            if len(line) > MAX_LINE_BYTES:
                 raise FormatError(
                     f"{spot(path)}: {noun} {quoted(name)} needs a line longer than "
-                    f"{LONGEST_LINE >> 20} MiB; write it to a .json file of its own"
+                    f"{MAX_LINE_BYTES >> 20} MiB; write it to a .json file of its own"
                 )
             file.write(line)
             count += 1
@@ -172,13 +172,13 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
 def _refuse_copies(lines: list[dict[str, Any]], operators: Operators) -> None:
     """Raise FormatError for a stream that equals another.
 
-    Both may be inputs of a join, or be partitioned by two keys.
+    Equal streams are legal as inputs of a join, or if they are partitioned by different keys.
     """
     rows = set[tuple[Any, ...]]()
     for line in lines:
         row = tuple(sorted(line.items()))
-        joined = operators.fires_all[operators.index(line["to"])]
-        if row in rows and not joined and line.get("partitioning") != "hash":
+        is_join = operators.fires_all[operators.index(line["to"])]
+        if row in rows and not is_join and line.get("partitioning") != "hash":
             raise FormatError(
                 f"{_stream(line)} is written twice, and would be sent twice; drop one, or double "
                 "its selectivity"
@@ -284,5 +284,5 @@ def _is_problem(content: bytes) -> bool:
         document = untyped(content)
     except ValueError:
         return False
-    whole = isinstance(document, dict) and "operators" not in document
-    return whole and isinstance(document.get("graph"), dict)
+    is_candidate = isinstance(document, dict) and "operators" not in document
+    return is_candidate and isinstance(document.get("graph"), dict)

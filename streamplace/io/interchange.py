@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-LARGEST_DOT = 2**20
+MAX_DOT_BYTES = 2**20
 _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?://|#)[^\n]*\s*|/\*.*?\*/\s*)*", re.DOTALL)
 _DOT = re.compile(rb"(?:strict\s+)?(?:di)?graph\b", re.IGNORECASE)
 _GML = re.compile(rb"graph\s*\[")
@@ -41,12 +41,12 @@ _NUMBERS = {
     if isinstance(rule, NumberRule | CountRule)
 }  # fmt: skip
 _COSTS = ("ipt", "payload", "memory")
-"""Fields of operators of which a hole is told; many tables state a rate for sources alone."""
+"""Fields of operators that must not be NaN; many tables state a rate for sources alone."""
 _SYNONYMS = {
     **dict.fromkeys(("cost", "cpu", "work", "instructions", "time", "seconds", "load"), "ipt"),
     **{"bytes": "payload", "size": "payload", "tps": "rate", "mem": "memory", "ram": "memory"},
 }
-"""Usual names of other tools, and the fields that they mean."""
+"""Usual names in other tools, and the fields of that meaning."""
 
 
 def native(content: bytes, where: str) -> bytes:
@@ -88,7 +88,7 @@ def _of_node_link(content: bytes, where: str) -> "nx.MultiDiGraph[Any] | None":
 
     try:
         document = untyped(content)
-    except ValueError:  # as a native document, it is refused with a place
+    except ValueError:  # the parser of native documents reports the place
         return None
     if not isinstance(document, dict) or not {"nodes"} <= document.keys() - {"operators"}:
         return None
@@ -119,12 +119,12 @@ def _of_dot(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
         raise MissingPackageError(
             f"{where}: reading DOT needs pydot; install it with: pip install pydot"
         ) from None
-    if len(content) > LARGEST_DOT:
+    if len(content) > MAX_DOT_BYTES:
         raise FormatError(f"{where}: is larger than 1 MiB, too large for DOT; save it as GraphML")
     text = decoded(content, where)
     fault = FormatError(f"{where}: is not one valid DOT graph; correct or save it again")
     try:
-        with redirect_stdout(StringIO()):  # where pydot says what it cannot parse
+        with redirect_stdout(StringIO()):  # for the messages of pydot
             graphs = pydot.graph_from_dot_data(text) or []
     except (ValueError, RecursionError):
         raise fault from None
@@ -148,7 +148,7 @@ def _add_dot(
 ) -> None:
     """Add the nodes and edges of a graph or subgraph, and of the subgraphs in it, in their order.
 
-    Defaults hold for edges and new nodes after them, also for nodes that only edges name.
+    Defaults hold for later edges and later new nodes, also for nodes that only edges name.
     """
     nodes = [node for node in part.get_nodes() if node.get_name() != "graph"]
     items = [*nodes, *part.get_edges(), *part.get_subgraphs()]
@@ -198,7 +198,7 @@ def _unquoted(text: str) -> str:
 def tables_of(graph: "nx.DiGraph[Any]", where: str) -> dict[str, Any]:
     """Tables of a graph file from a directed graph; unknown attributes are named in one warning.
 
-    Streams are in order of the edges' keys if these number all edges, else in networkx's order.
+    Streams are sorted by the keys of edges if these are 0, 1, …, else in networkx's order.
     """
     attributes, unread = _stated(graph.graph), list[str]()
     for key in _DEFAULTS_OF_GRAPHML:
@@ -229,7 +229,7 @@ def tables_of(graph: "nx.DiGraph[Any]", where: str) -> dict[str, Any]:
 
 
 def _unread(rows: Iterable[Mapping[Any, Any]], fields: set[str], noun: str) -> Iterator[str]:
-    """Attributes of rows that are no fields, with a question whether one was meant."""
+    """Attributes that are no fields, each with the field that may be meant."""
     for name in sorted({str(key) for row in rows for key in row} - fields):
         field = _SYNONYMS.get(name.lower(), "")
         meant = suggestion(field if field in fields else name, fields).removeprefix("; ")
@@ -251,14 +251,14 @@ def _value(key: str, value: Any) -> Any:
             number = float(value)
             return int(number) if number.is_integer() else number
         return json.loads(value) if key == "window" else value
-    except (ValueError, OverflowError, RecursionError):  # it may have a unit; else it is refused
+    except (ValueError, OverflowError, RecursionError):  # it may have a unit
         return value
 
 
 def _edges(graph: "nx.DiGraph[Any]") -> list[tuple[Any, Any, dict[Any, Any]]]:
-    """Edges with their attributes, sorted by their keys if these number all of them.
+    """Edges with their attributes, sorted by their keys if these are 0, 1, ….
 
-    GraphML has ids in place of keys, which networkx reads as attributes unless edges are parallel.
+    GraphML has ids in place of keys; networkx reads them as attributes unless edges are parallel.
     """
     if graph.is_multigraph():
         keyed = [
@@ -273,7 +273,7 @@ def _edges(graph: "nx.DiGraph[Any]") -> list[tuple[Any, Any, dict[Any, Any]]]:
 
 
 def _stated(facts: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Attributes with Python's numbers, without those that stand for none: None, and NaN."""
+    """Attributes with Python's numbers, without None and NaN."""
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
     is_nan = {k for k, v in plain.items() if isinstance(v, float) and isnan(v)}
     return {k: v for k, v in plain.items() if v is not None and k not in is_nan}

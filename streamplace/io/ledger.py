@@ -1,4 +1,4 @@
-"""Predicted and measured rates of the recorded runs, and the errors of predictions from them.
+"""Predicted and measured rates of recorded runs, and the errors of predictions from them.
 
 The runs are in the package, so that equal graphs have equal intervals on all computers.
 """
@@ -26,7 +26,7 @@ from streamplace.model.profile_trust import cpu_error, profile_drift, profile_sp
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""
 MOVE = "flink move"
-"""Command whose predictions are of layouts unlike the measured one, so that their errors differ."""
+"""Command that predicts layouts unlike the measured one, so that its errors differ."""
 NOISE = 0.03
 """Relative difference between runs of one placement (docs/results/evidence.md)."""
 
@@ -49,7 +49,7 @@ class LedgerEntry:
     confidence: float | None = None  # confidence of that interval
     by: str = ""  # command that measured it
     when: str = ""  # UTC time in ISO 8601 format; empty if unknown
-    drift: float | None = None  # part by which that interval was wider for a job that was not warm
+    drift: float | None = None  # share by which the interval was wider as the job was not warm
     kept: float | None = None  # tuples/s of sources that the layout does not limit
     spread: float | None = None  # spread of the profile from which it was predicted
 
@@ -57,10 +57,10 @@ class LedgerEntry:
     def score(self) -> float | None:
         """Logarithm of measured / predicted; None if the run does not determine it.
 
-        A run without back-pressure may carry more than it was offered, so it has one only if its
-        rate is clearly above the prediction. What was allowed for because the job was not warm is
-        no error, as intervals of such jobs are widened by it again. Nor are rates that the layout
-        does not limit.
+        A run without back-pressure may carry more than it was offered, so it has a score only if
+        its rate is clearly above the prediction. The drift of a job that was not warm is no error,
+        as intervals of such jobs are widened by it again. Nor are rates that the layout does not
+        limit.
         """
         if not self.is_limited and self.measured <= (1 + NOISE) * self.predicted:
             return None
@@ -97,9 +97,9 @@ def recorded_runs() -> tuple[LedgerEntry, ...]:
 def errors_of_runs(
     runs: Iterable[LedgerEntry], job: str = "", confidence: float = USUAL_CONFIDENCE
 ) -> PredictionErrors:
-    """Return the prediction errors of a steady job: those of the runs of all other jobs.
+    """Return the prediction errors of a steady job, from the runs of all other jobs.
 
-    Scores are in units of the errors that are expected of the profiles of their runs.
+    Scores are in units of the error that is expected for the profile of the run.
     """
     scores: dict[str, list[float]] = {}
     for run in runs:
@@ -115,8 +115,8 @@ def errors_for(
 ) -> PredictionErrors | None:
     """Return the prediction errors for a measured graph; None for others, and for confidence 0.
 
-    They come from the recorded runs of layouts that moves tried if ``by`` is `MOVE`, else from all
-    others. A confidence that is given for a graph that was not measured is refused.
+    They come from recorded tries of moves if ``by`` is `MOVE`, else from all other recorded runs.
+    A confidence for a graph that was not measured is refused.
     """
     if confidence == 0:
         return None
@@ -124,9 +124,8 @@ def errors_for(
         if confidence is None:
             return None
         raise SettingError(
-            f"graph {quoted(graph.name)} was not measured, so nothing is known of the errors of "
-            "its predictions; drop the confidence, or measure the graph with "
-            "streamplace flink profile"
+            f"graph {quoted(graph.name)} was not measured, so the errors of its predictions are "
+            "unknown; drop the confidence, or measure the graph with streamplace flink profile"
         )
     runs = [run for run in recorded_runs() if (run.by == MOVE) == (by == MOVE)]
     errors = errors_of_runs(runs, graph.name, confidence or USUAL_CONFIDENCE)

@@ -2,7 +2,7 @@
 
 A data set in *shards* has its lines in files ``name-00000-of-00016.jsonl.gz``, …. It is named like
 one file (``name.jsonl.gz``), by a pattern (``name-*-of-00016.jsonl.gz``), or by a folder that
-has no other files. A file with a manifest must fit it, which is known after its last line.
+has no other files. If a file has a manifest, it is compared with it after the last line.
 """
 
 import os
@@ -45,7 +45,7 @@ def lines_of(name: str | Path) -> Iterator[Line]:
 def _checked_lines(
     path: Path, manifests: "dict[Path, dict[str, Manifest | Shard]]"
 ) -> Iterator[tuple[int, bytes]]:
-    """Lines of a file, which fit its manifest if there is one; ``manifests`` are those read."""
+    """Lines of a file, checked against its manifest; ``manifests`` caches the ones read."""
     from streamplace.io.manifests import described_files, fitting, manifest_path
 
     shard = _SHARD.fullmatch(path.name)
@@ -67,7 +67,7 @@ def _native(content: bytes, where: str) -> bytes:
 
 
 def name_of(path: Path) -> str:
-    """Name for the only graph of a file, if it has none: that of the file up to its last dot.
+    """Default name for the only graph of a file: the name of the file up to its last dot.
 
     >>> name_of(Path("graphs/layered-0.25.json.gz"))
     'layered-0.25'
@@ -98,8 +98,8 @@ def shards_of(path: Path) -> list[Path]:
 def shards_of_any_number(path: Path) -> list[Path]:
     """Shards of a data set of this name, whatever their number and suffix."""
     base, _ = _split(path.name)
-    found = ((file, _SHARD.fullmatch(file.name)) for file in path.parent.glob("*-of-*"))
-    return [file for file, match in found if match and match["name"] == base]
+    pairs = ((file, _SHARD.fullmatch(file.name)) for file in path.parent.glob("*-of-*"))
+    return [file for file, match in pairs if match and match["name"] == base]
 
 
 def shard_path(path: Path, number: int, count: int) -> Path:
@@ -122,9 +122,9 @@ def whole(shards: Iterable[Path]) -> list[Path]:
             f"{spot(files[0])} and {spot(files[-1])} belong to different data sets; name one of "
             "them"
         )
-    there = {int(match["number"]) for match in facts}
+    present = {int(match["number"]) for match in facts}
     for _, count, _ in sets:
-        missing = next((k for k in range(int(count)) if k not in there), None)
+        missing = next((k for k in range(int(count)) if k not in present), None)
         if missing is not None:
             base = files[0].with_name("{name}{suffix}".format(**facts[0].groupdict()))
             raise FormatError(

@@ -1,4 +1,4 @@
-"""Manifests of generated data sets, and files that do not fit them."""
+"""Manifests of generated data sets, and checks of files against them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from streamplace.model.message_text import shown
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One file of a data set that is in several."""
+    """One file of a data set of several."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -34,7 +34,7 @@ class Manifest:
     Attributes
     ----------
     parameters
-        All parameters that have a value, defaults too.
+        All parameters that have a value, including defaults.
     streamplace
         Version that made the data set.
     splits
@@ -44,8 +44,8 @@ class Manifest:
     content_sha256
         Checksum of the unpacked content, which is the same on every machine.
     shards
-        The files of a data set in several files. The checksums above are then those of all files,
-        one after the other.
+        The files of a data set in several files. The checksums above are then of all files, one
+        after the other.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -72,7 +72,7 @@ def manifest_path(path: Path) -> Path:
 
 
 def write_manifest(manifest: Manifest, path: Path) -> None:
-    """Write a manifest whole or not at all."""
+    """Write a manifest, completely or not at all."""
     document = asdict(manifest)
     if not manifest.shards:
         del document["shards"]
@@ -104,7 +104,7 @@ def described_files(manifest: Path) -> dict[str, Manifest | Shard]:
 def fitting(
     lines: Iterable[tuple[int, bytes]], path: Path, described: Manifest | Shard, manifest: Path
 ) -> Iterator[tuple[int, bytes]]:
-    """Pass on the lines of a file; at their end, they must be those that its manifest describes."""
+    """Pass on the lines of a file; raise FormatError at its end if they do not fit its manifest."""
     digest, graphs = hashlib.sha256(), 0
     for number, line in lines:
         digest.update(line)
@@ -112,9 +112,9 @@ def fitting(
         yield number, line
     if digest.hexdigest() == described.content_sha256:
         return
-    same = graphs == described.graphs
-    found = "other content" if same else f"{graphs} graphs, not {described.graphs}"
+    is_complete = graphs == described.graphs
+    fault = "other content" if is_complete else f"{graphs} graphs, not {described.graphs}"
     raise FormatError(
-        f"{spot(path)}: does not fit its manifest {shown(manifest.name)} ({found}); generate or "
+        f"{spot(path)}: does not fit its manifest {shown(manifest.name)} ({fault}); generate or "
         "download it again, or remove the manifest if you changed the file"
     )

@@ -1,10 +1,10 @@
 """Parts of a neural network that belong together: modules, and chains of operators.
 
-Modules are read from the names of the operators: ``encoder.0.mlp/linear_3``. The path before the
-last slash is that of the module that computes, empty for the network itself.
+Modules are read from the names of the operators, such as ``encoder.0.mlp/linear_3``: the path
+before the last slash is the module that computes, empty for the network itself.
 
-A chain has operators together with their only consumer, if nothing else feeds it. Mirhoseini et al.
-and HSDAG (appendix G) coarsen the graphs of neural networks in this way before they place them.
+In a chain, each operator is the only input of its only consumer. Mirhoseini et al. and HSDAG
+(appendix G) coarsen the graphs of neural networks in this way before they place them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ INPUT = "input"
 CHAINS = {"chains": "Colocate an operator with its only consumer where that has no other input."}
 """Option of readers that return `chained` graphs."""
 SOURCE, LOOSE = "torch", "torch_loose"
-"""Attributes for the model's source, and for modules and tensors without computation."""
+"""Attributes of graphs: source of the model, and modules and tensors without computation."""
 
 
 def around(module: str) -> Iterator[str]:
@@ -45,14 +45,14 @@ class Modules:
 
     def __init__(self, graph: StreamGraph) -> None:
         self.graph = graph
-        self.own: dict[str, list[int]] = {}  # computed by the code of the module itself
-        self.within: dict[str, list[int]] = {}  # with those of its submodules
+        self.direct: dict[str, list[int]] = {}  # computed by the code of the module itself
+        self.within: dict[str, list[int]] = {}  # computed by the module or its submodules
         for row, (name, kind) in enumerate(
             zip(graph.operators.name, graph.operators.kind, strict=True)
         ):
             if kind != INPUT:
                 module = name.rpartition("/")[0]
-                self.own.setdefault(module, []).append(row)
+                self.direct.setdefault(module, []).append(row)
                 for outer in around(module):
                     self.within.setdefault(outer, []).append(row)
 
@@ -76,16 +76,16 @@ class Modules:
     def is_block(self, module: str) -> bool:
         """Whether a module can only be moved as one.
 
-        This holds if it has no submodules, or if its own code uses weights or joins data of its own
-        with data from outside, as a residual block does.
+        This holds if it has no submodules, or if its code uses weights or joins data from
+        within with data from outside, as a residual block does.
         """
-        own, inside = self.own[module], set(self.within[module])
-        if not module or len(own) == len(inside):
+        direct, inside = self.direct[module], set(self.within[module])
+        if not module or len(direct) == len(inside):
             return bool(module)
         memory, feeders = self.graph.operators.memory, self.feeders
         return any(
             memory[row] or (len(set(feeders[row])) > 1 and not inside.issuperset(feeders[row]))
-            for row in own
+            for row in direct
         )
 
 
@@ -98,13 +98,13 @@ def blocks_of(graph: StreamGraph) -> list[list[str]]:
        joins the group of all operators that stay where the inputs arrive.
     """
     modules = Modules(graph)
-    whole = dict.fromkeys(module for module in modules.own if modules.is_block(module))
+    whole = dict.fromkeys(module for module in modules.direct if modules.is_block(module))
     groups = [modules.within[module] for module in whole]
     loose = [
         row
-        for module, own in modules.own.items()
+        for module, direct in modules.direct.items()
         if not any(outer in whole for outer in around(module))
-        for row in own
+        for row in direct
     ]
     for row in loose:
         groups.append([row, *(u for u in modules.feeders[row] if not modules.is_input(u))])

@@ -68,7 +68,7 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
 def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGraph:
     """Stream graph from a directed networkx graph; node names become strings.
 
-    Streams are in order of the edges' keys if these number all edges, else in networkx's order.
+    Streams are sorted by the keys of edges if these are 0, 1, …, else in networkx's order.
     Attributes that are no fields are named in one warning.
 
     Examples

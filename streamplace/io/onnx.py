@@ -1,9 +1,9 @@
 """ONNX models: a task per node, with the work of its operator and the bytes of its tensors.
 
-ONNX infers the shapes; a batch of unknown size counts as one. Calls of the model's own functions
-are replaced by the nodes of these. Weights are memory of the first node that uses them, and those
-inside the branches or the loop of a node are memory of this node. A condition has the work of its
-dearer branch, and a loop that of one iteration.
+ONNX infers the shapes; a batch of unknown size counts as one. Functions of the model are inlined.
+Weights are memory of the first node that uses them; weights inside the branches or the loop of a
+node are memory of that node. A condition has the work of its dearer branch, and a loop the work of
+one iteration.
 """
 
 import math
@@ -28,7 +28,7 @@ from streamplace.model.message_text import quoted
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 
-LARGEST_MODEL = 2**31
+MAX_MODEL_BYTES = 2**31
 """Bytes, the limit of protocol buffers."""
 INFER = """
 import sys, onnx, onnx.inliner
@@ -40,7 +40,7 @@ sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToStri
 UNKNOWN = Tensor((), 0)
 LOOPS = {"Loop", "Scan", "SequenceMap"}
 BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "STRING": 64}
-"""Bits of an element whose type does not have them in its name, as ``BFLOAT16`` has."""
+"""Bits of the types without a number of bits in their names."""
 
 
 @reader("onnx", package="onnx", options=CHAINS)
@@ -49,7 +49,7 @@ def read_onnx(path: Path, *, chains: bool = False) -> Iterator[AnyProblem]:
     extra("onnx")
     for file in files_with(path, ".onnx"):
         with located(spot(file)):
-            graph = OnnxModel(_loaded(read_bytes(file, LARGEST_MODEL))).graph(name_of(file))
+            graph = OnnxModel(_loaded(read_bytes(file, MAX_MODEL_BYTES))).graph(name_of(file))
         yield chained(graph) if chains else graph
 
 
@@ -66,9 +66,9 @@ def _loaded(content: bytes) -> Any:
         raise FormatError("contains no ONNX node; export the model again")
     if not all(isinstance(text, str) for text in _texts(model)):
         raise FormatError("contains names that are not valid Unicode; export it again")
-    held = {weight.name for weight in model.graph.initializer}
+    weights = {weight.name for weight in model.graph.initializer}
     for tensor in model.graph.input:
-        if tensor.name not in held:
+        if tensor.name not in weights:
             _fix(tensor)
     try:
         return onnx.load_model_from_string(isolated(INFER, model.SerializeToString()))
@@ -111,7 +111,7 @@ class OnnxModel:
             node.name or node.op_type + suffix
             for node, suffix in zip(computing, suffixes, strict=True)
         ]
-        # nodes by unique names, without constants, which are weights
+        # nodes by unique names; constants are weights
         self.nodes: dict[str, Any] = dict(
             zip(distinct(called, suffixes, set(self.inputs)), computing, strict=True)
         )
@@ -140,7 +140,7 @@ class OnnxModel:
 
     @cached_property
     def taken(self) -> dict[str, dict[str, None]]:
-        """Input tensors of every node and of its subgraphs."""
+        """Input tensors of every node, with those of its subgraphs."""
         return {called: dict.fromkeys(_inputs(node)) for called, node in self.nodes.items()}
 
     def _streams(self, inputs: list[str], scope: "Scope") -> Iterator[Stream]:
@@ -158,7 +158,7 @@ class OnnxModel:
                 yield Stream(source, called, payload=None if whole else size)
 
     def _memory(self) -> dict[str, float]:
-        """Bytes of the weights that each node is the first to use, and of those inside it."""
+        """Bytes of the weights that each node is the first to use, and of the weights inside it."""
         memory = {called: _inner_weights(node) for called, node in self.nodes.items()}
         unused = dict(self.weights)
         for called, taken in self.taken.items():
@@ -169,7 +169,7 @@ class OnnxModel:
 
 
 class Unknowns(NamedTuple):
-    """Tensors and loops of a model, and tensors without a known shape."""
+    """Tensors, tensors without a known shape, and loops of a model."""
 
     tensors: list[str]
     shapeless: list[str]
@@ -177,7 +177,7 @@ class Unknowns(NamedTuple):
 
 
 class Scope:
-    """Tensors that the nodes of a graph know, or those of a branch or a loop of it."""
+    """Tensors that the nodes of a graph can use, or the nodes of a branch or a loop of it."""
 
     def __init__(self, graph: Any, outer: "Scope | None" = None) -> None:
         weights, infos = _weights(graph), [*graph.input, *graph.value_info, *graph.output]
@@ -203,7 +203,7 @@ class Scope:
         return self._tensors.get(name, UNKNOWN)
 
     def work(self, node: Any) -> float:
-        """Floating-point operations of a node; nodes are asked for in the order of the graph."""
+        """Floating-point operations of a node; to be called in the order of the graph."""
         self._note([name for name in node.output if name])
         needed = set(_inputs(node))
         if needed and self._fixed.issuperset(needed):
@@ -213,14 +213,14 @@ class Scope:
         if node.op_type in LOOPS and (bodies := list(_subgraphs(node))):
             self._unknown.loops.append(node.name or node.op_type)
             return self._work_inside(bodies[0])
-        made = [self.tensor(t) for t in node.output if t]
-        taken = [self.tensor(t) for t in node.input]
-        held = [not t or t in self._fixed for t in node.input]
+        outputs = [self.tensor(t) for t in node.output if t]
+        inputs = [self.tensor(t) for t in node.input]
+        is_weight = [not t or t in self._fixed for t in node.input]
         attributes = {a.name: list(a.ints) or a.i for a in node.attribute}
-        return work_of(node.op_type, attributes, taken, held, made)
+        return work_of(node.op_type, attributes, inputs, is_weight, outputs)
 
     def warn(self) -> None:
-        """Log what is not counted, because the model does not say it."""
+        """Log tensors and loops whose sizes the model does not state."""
         tensors, shapeless, loops = self._unknown
         warn_of_some(shapeless, len(tensors), "tensors have no known shape", "they count as empty")
         what = "loops have the work of one iteration"
@@ -240,7 +240,7 @@ def _tensor(kind: int, shape: Any) -> Tensor:
 
 
 def _item_size(kind: int) -> float:
-    """Bytes of an element, of which several of few bits share one; 0 where its type is unknown."""
+    """Bytes of an element, a fraction for types of few bits; 0 for an unknown type."""
     try:
         name = extra("onnx").TensorProto.DataType.Name(kind)
     except ValueError:

@@ -16,7 +16,7 @@ from streamplace.model.message_text import quoted, shown, suggestion
 _T = TypeVar("_T")
 
 GRAPHS = ("graph", "problem")
-"""Formats that other commands write."""
+"""Formats that ``generate`` and ``import`` write."""
 MADE = "; make a graph with: streamplace generate, or from another format: streamplace import"
 _MAPS = ("assignment", "parallelism", "priority", "pin", "allowed")
 _KINDS = {
@@ -73,7 +73,7 @@ def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
 
     text = decoded(content, where)
     try:
-        if _DEEP_KEY.search(text):  # tomllib takes the square of its length
+        if _DEEP_KEY.search(text):  # tomllib takes quadratic time for it
             raise RecursionError
         return tomllib.loads(text)
     except RecursionError:
@@ -128,7 +128,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def first_fault(error: ValidationError, kind: Any) -> str:
     """Describe the first fault of a document of a type: place, value and remedy.
 
-    What is missing may be there under a wrong name, so unknown fields are named before it.
+    An unknown field is reported before a missing one, which may have been misspelt.
     """
     faults = error.errors(include_url=False, include_context=False)
     fault = faults[0]
@@ -170,11 +170,11 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 
 def _remedy_for(name: str, content: bytes, fault: str) -> str:
-    """Describe the fault of a document, in other words if the file is of another kind."""
+    """Describe the fault of a document, or the kind of its file if that is another."""
     is_graph, text = name in GRAPHS, content.strip()
     made = MADE if is_graph else ""
     if not text:
-        return f"is empty, and no valid JSON{made}"
+        return f"is empty, and not valid JSON{made}"
     try:
         document = untyped(content)
     except ValueError as error:

@@ -38,7 +38,7 @@ def read_placement(name: str | PathLike[str], problem: Problem | None = None) ->
     """Placement of the operators on the devices of a problem, by default of those in the file."""
     path = file_path(name)
     if problem is None:
-        return parse_given(read_bytes(path), spot(path))
+        return parse_named_placement(read_bytes(path), spot(path))
     return parse_placement(read_bytes(path), spot(path), problem)
 
 
@@ -52,11 +52,14 @@ def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement 
         where, document = f"{spot(path)}:{number}", fields_of(line)
         if not isinstance(document.get("graph"), str):
             raise FormatError(f"{where}: is no line of placements; name a file of place -o .jsonl")
-        yield document["graph"], None if is_refusal(document) else parse_given(line, where)
+        yield (
+            document["graph"],
+            None if is_refusal(document) else parse_named_placement(line, where),
+        )
 
 
 class PlacedFor(NamedTuple):
-    """What a placement was made for, as far as its file says so."""
+    """Rate and objective of a placement, if its file names them."""
 
     rate: float | None = None  # tuples/s of all sources
     objective: str = ""  # with its options, without conditions
@@ -68,7 +71,7 @@ class PlacedFor(NamedTuple):
 
 
 def read_placed_for(path: Path) -> PlacedFor:
-    """What a placement file says that it was made for; nothing of other formats and old files."""
+    """Rate and objective in a placement file; other formats and old files have none."""
     if path.suffix in EXPORTED:
         return PlacedFor()
     document = parse_document(read_bytes(path), spot(path))
@@ -82,7 +85,7 @@ class Prediction(NamedTuple):
     graph: str
     carries: "RateInterval"
     confidence: float | None  # confidence of the interval; None if unknown
-    drift: float | None = None  # part by which the interval is wider because the job was not warm
+    drift: float | None = None  # share by which the interval is wider as the job was not warm
     kept: float | None = None  # tuples/s of sources that the placement does not limit
     spread: float | None = None  # spread of the profile, by which the interval is wider
 
@@ -100,7 +103,7 @@ def read_prediction(path: Path) -> Prediction | None:
 
 
 def prediction_facts(carries: "RateInterval | None", confidence: float) -> dict[str, Any]:
-    """Fields of a document for what the placement carries; empty if that is not known."""
+    """Fields of a document for the rate that the placement carries; empty if it is unknown."""
     return {} if carries is None else {"carries": carries._asdict() | {"confidence": confidence}}
 
 
@@ -114,7 +117,7 @@ def placement_of(document: Mapping[str, Any], where: str, problem: Problem) -> P
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name
     with located(where):
         try:
-            return Placement.of(operators, devices, document["assignment"], *order_given(document))
+            return Placement.of(operators, devices, document["assignment"], *order_of(document))
         except PlacementError as error:
             named = document.get("graph", problem.graph.name)
             if named == problem.graph.name or set(document["assignment"]) == set(operators):
@@ -125,13 +128,13 @@ def placement_of(document: Mapping[str, Any], where: str, problem: Problem) -> P
             ) from None
 
 
-def parse_given(content: bytes, where: str) -> Placement:
-    """Placement of the operators and on the devices that a JSON document names."""
+def parse_named_placement(content: bytes, where: str) -> Placement:
+    """Placement of the operators, on the devices, that a JSON document names."""
     document = parse_document(content, where)
     assignment = document["assignment"]
     devices = sorted(set(assignment.values()))
     with located(where):
-        return Placement.of(tuple(assignment), devices, assignment, *order_given(document))
+        return Placement.of(tuple(assignment), devices, assignment, *order_of(document))
 
 
 def parse_document(content: bytes, where: str) -> dict[str, Any]:
@@ -155,7 +158,7 @@ def parse_document(content: bytes, where: str) -> dict[str, Any]:
 
 
 def fields_of(content: bytes) -> dict[str, Any]:
-    """Fields of a JSON object, whatever they are; none if it is something else."""
+    """Fields of a JSON object; empty for any other content."""
     with suppress(ValueError):
         if isinstance(document := untyped(content), dict):
             return document
@@ -167,8 +170,8 @@ def is_refusal(document: Mapping[str, Any]) -> bool:
     return document.get("error") is not None
 
 
-def order_given(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
-    """Priorities of a document and their discipline, which older files do not have."""
+def order_of(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
+    """Priorities in a document and their discipline, which older files lack."""
     return document.get("priority"), document.get("queue", "priority")
 
 

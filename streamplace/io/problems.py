@@ -67,7 +67,7 @@ def read_problems(
     ----------
     cluster, constraints
         For documents without them; by default five equal devices, and no constraints. A document
-        with its own is refused, as it would be another problem.
+        that has its own raises FormatError.
     """
     return (problem_from(document, cluster, constraints) for document in documents(path))
 
@@ -134,20 +134,18 @@ def problem_from(
     with located(document.where):
         if "cluster" in parts:
             if cluster is not None:
-                raise FormatError(
-                    "contains its own cluster; drop yours, or remove 'cluster' from it"
-                )
+                raise FormatError("contains its own cluster; drop yours, or remove this one")
             from streamplace.io.clusters import cluster_from_tables
 
             with located("cluster"):
                 cluster = cluster_from_tables(parts["cluster"])
         if "constraints" in parts:
             if constraints is not None:
-                raise FormatError("contains its own constraints; drop yours, or remove its own")
+                raise FormatError("contains its own constraints; drop yours, or remove these")
             with located("constraints"):
                 constraints = Constraints(**parts["constraints"])
-    alone = len(parts) == 1  # then the document is not at fault
-    with nullcontext() if alone else located(document.where):
+    is_graph = len(parts) == 1  # then the document is not at fault
+    with nullcontext() if is_graph else located(document.where):
         cluster = cluster or usual_cluster()
         moving = _moving(parts["moving"], graph, cluster) if "moving" in parts else None
         return Problem(graph, cluster, constraints, parts.get("seconds"), moving)

@@ -20,7 +20,7 @@ class Format:
     summary: str
     read: FormatReader
     options: Mapping[str, str]  # keyword arguments of the reader, each a flag, and their effects
-    package: str = ""  # package that the reader needs, if it is not a requirement of streamplace
+    package: str = ""  # optional package that the reader needs
 
     def __repr__(self) -> str:
         return f"<Format {self.name}>"
@@ -29,9 +29,9 @@ class Format:
         """Return the format with these options of its reader switched on."""
         for name in names:
             if name not in self.options:
-                able = [other for other in FORMATS if name in FORMATS[other].options]
+                others = [other for other in FORMATS if name in FORMATS[other].options]
                 raise SettingError(
-                    f"{self.name} cannot {name}; drop --{name}, which is for {', '.join(able)}"
+                    f"{self.name} cannot {name}; drop --{name}, which is for {', '.join(others)}"
                 )
         return replace(self, read=partial(self.read, **dict.fromkeys(names, True)))
 
@@ -54,11 +54,11 @@ def reader(
 
 def reader_options() -> dict[str, str]:
     """Options of all formats with their descriptions, followed by the formats that have them."""
-    takers: dict[tuple[str, str], list[str]] = {}
+    formats: dict[tuple[str, str], list[str]] = {}
     for name in FORMATS:
         for option, about in FORMATS[name].options.items():
-            takers.setdefault((option, about), []).append(name)
+            formats.setdefault((option, about), []).append(name)
     return {
         option: f"{about.rstrip('.')} ({', '.join(names)})."
-        for (option, about), names in takers.items()
+        for (option, about), names in formats.items()
     }

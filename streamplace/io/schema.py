@@ -118,7 +118,7 @@ class OfferToml(TypedDict, total=False):
         Field(
             ge=1,
             le=MAX_DEVICES,
-            description="machines that you have, and of which there are no more; they cost nothing "
+            description="number of machines that you have, the most of a plan; they cost nothing "
             "without price, and a single one is called name",
         ),
     ]
@@ -300,10 +300,10 @@ class CarriesJson(TypedDict):
 class PlacementJson(TypedDict, total=False):
     """A placement: the device of every operator.
 
-    `assignment`, `priority` and `queue` are read, and `rate` and `objective` by `simulate`, which
-    says so where it would use others without them; where jobs are started, `parallelism` as well,
-    and after a move what the placement `carries`. The other fields are for readers. The output of
-    `place --json` is taken, too, of which the same fields except `carries` are read.
+    Commands read `assignment`, `priority` and `queue`. `simulate` also reads `rate` and
+    `objective`, and says if they change its result; commands that start jobs read `parallelism`,
+    and after a move `carries`. The other fields are for people. The output of `place --json` is a
+    placement as well; all of these fields except `carries` are read from it.
     """
 
     about: Annotated[ListOf[str], doc("notes for readers")]
@@ -326,8 +326,8 @@ class PlacementJson(TypedDict, total=False):
     queue: Annotated[
         Discipline,
         doc(
-            "'priority', as without it: of the ready, the highest runs first; 'order': a device "
-            "waits for the next in line even if another is ready"
+            "'priority', the default: of the ready operators, the highest priority runs first; "
+            "'order': a device waits for the next in line even if another is ready"
         ),
     ]
     pes: Annotated[ListOf[ElementJson], doc("operators by device")]
@@ -359,7 +359,7 @@ class MovingJson(TypedDict, total=False):
 
 @with_config(STRICT)
 class ProblemJson(TypedDict, total=False):
-    """A problem: a graph, and what is known of where it is placed."""
+    """A problem: a graph, and its cluster, constraints and costs if they are known."""
 
     graph: Required[Annotated[GraphJson, doc("the fields of a graph file")]]
     cluster: Annotated[ClusterToml, doc("the keys of a cluster file")]

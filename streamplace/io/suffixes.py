@@ -15,4 +15,4 @@ FILES = {
     ".csv", ".gz", ".html", ".json", ".jsonl", ".pdf", ".png", ".py", ".svg", ".tex", ".toml",
     ".txt", ".xlsx", ".yaml",
 }  # fmt: skip
-"""Suffixes that no name of a folder ends in, because they tell what a file holds."""
+"""Suffixes of files; a folder must not have a name with one of them."""

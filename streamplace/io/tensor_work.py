@@ -40,8 +40,7 @@ def _convolution(
 ) -> Callable[[Call], float]:
     """Product of each result, or each input of a transposed one, with the weights of a channel.
 
-    ``weights`` is their number among the inputs, and ``first`` the first of their lengths that
-    counts.
+    ``weights`` is the input with the weights; their dimensions count from ``first`` on.
     """
 
     def work(call: Call) -> float:
@@ -68,8 +67,8 @@ def _attention(call: Call) -> float:
 def _recurrent(weights: int, lengths: int = 2) -> Callable[[Call], float]:
     """Product with both weights at every step of every sequence.
 
-    ``weights`` is the first of both among the inputs. The first ``lengths`` lengths of the first
-    input are those of the batch and, except in a cell, of the sequence.
+    ``weights`` is the input with the first weights, before the second. The first ``lengths``
+    dimensions of input 0 are the batch and, except in a cell, the sequence.
     """
 
     def work(call: Call) -> float:
@@ -89,7 +88,7 @@ def _times(factor: int) -> Callable[[Call], float]:
 
 
 SCALED, NORMALISED = _times(2), _times(5)
-"""A product and a sum per element; mean, variance and both of these."""
+"""Operations per element: a product and a sum; these with mean and variance."""
 NORMALISATIONS = (
     "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization", "LRN",
     "MVN", "SoftMax", "Softmax", "LogSoftmax",
@@ -129,8 +128,8 @@ def work_of(
     """Floating-point operations of an operator.
 
     Operators without an entry in `WORK` have one per element of their inputs or outputs, whichever
-    are more. Weights (``held``) do not count as inputs, and operators on weights alone have no
-    work, as they are computed in advance.
+    are more. Weights do not count as inputs, and operators on weights alone have no work, as they
+    are computed in advance.
     """
     if held and all(held):
         return 0.0

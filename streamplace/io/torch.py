@@ -42,7 +42,7 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model and its nodes."""
+    """An exported model."""
 
     source: str  # ``package.module:function`` that built the model
     program: "ExportedProgram"
@@ -93,7 +93,7 @@ class ExportedModel:
         """Seconds that every node takes on this machine, with torch's number of threads."""
         import torch
 
-        values, durations = self._given(), {}
+        values, durations = self._inputs_and_weights(), {}
         with torch.no_grad():
             for node in self.program.graph.nodes:
                 if node.op != "call_function":
@@ -109,7 +109,7 @@ class ExportedModel:
                         del values[used]
         return durations
 
-    def _given(self) -> "dict[Node, Any]":
+    def _inputs_and_weights(self) -> "dict[Node, Any]":
         """Values of the inputs and weights by node."""
         from torch.utils._pytree import tree_leaves
 
@@ -122,8 +122,8 @@ class ExportedModel:
     def _elements(self, node: "Node") -> int:
         if getattr(node.target, "is_view", False):
             return 0
-        taken = [n for n in node.all_input_nodes if n not in self.weights]
-        return max(elements(node), *map(elements, taken), 0)
+        inputs = [n for n in node.all_input_nodes if n not in self.weights]
+        return max(elements(node), *map(elements, inputs), 0)
 
 
 def exported(source: str) -> ExportedModel:
@@ -133,7 +133,7 @@ def exported(source: str) -> ExportedModel:
 
     module, arguments, named = made(source)
     with errors_of_model(source), torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about its next release
+        warnings.simplefilter("ignore")  # of torch, about its next release
         program = torch.export.export(module.eval(), arguments, named, strict=False)
         return ExportedModel(source, program.run_decompositions({}))
 
@@ -219,7 +219,7 @@ def _here() -> Iterator[None]:
 
 @contextmanager
 def errors_of_model(source: str) -> Iterator[None]:
-    """Turn an exception of the model's own code into an error on one line."""
+    """Turn an exception in the code of the model into an error on one line."""
     try:
         yield
     except StreamplaceError:
@@ -234,10 +234,10 @@ def errors_of_model(source: str) -> Iterator[None]:
 
 def _where_to_run(source: str, error: Exception) -> str:
     """Remedy if the module of the model itself is not found."""
-    own = source.partition(":")[0]
-    if not (isinstance(error, ModuleNotFoundError) and error.name and own.startswith(error.name)):
+    path = source.partition(":")[0]
+    if not (isinstance(error, ModuleNotFoundError) and error.name and path.startswith(error.name)):
         return ""
-    return f"; run the command in the folder that holds {shown(own.split('.')[0])}"
+    return f"; run the command in the folder that holds {shown(path.split('.')[0])}"
 
 
 @reader(
@@ -311,21 +311,21 @@ def _maker(node: "Node") -> "Node":
 def _memory(network: ExportedModel) -> "dict[Node, float]":
     """Bytes of the weights that each node is the first to use."""
     memory: dict[Node, float] = {}
-    taken = set()
+    used = set()
     for node in network.nodes:
         for weight in node.all_input_nodes:
-            if weight in network.weights and weight not in taken:
-                taken.add(weight)
+            if weight in network.weights and weight not in used:
+                used.add(weight)
                 memory[node] = memory.get(node, 0.0) + size(weight)
     return memory
 
 
 def _loose(network: ExportedModel) -> list[str]:
     """Outermost modules and tensors of the model's state without computation."""
-    own = set(map(module_of, network.nodes))
-    busy = {outer for module in own for outer in around(module)}
+    computing = set(map(module_of, network.nodes))
+    busy = {outer for module in computing for outer in around(module)}
     loose: dict[str, None] = {}
     for tensor in network.program.state_dict:
-        if (module := tensor.rpartition(".")[0]) not in own or not module:
+        if (module := tensor.rpartition(".")[0]) not in computing or not module:
             loose[next(path for path in around(tensor) if path not in busy)] = None
     return list(loose)

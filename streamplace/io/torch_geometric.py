@@ -40,7 +40,7 @@ WHERE = "torch-geometric data"
 NETWORK = ("bandwidth_bps", "latency_s")
 COSTS = ("overhead_s", "gap_s", "joules_per_byte", "overhead_s_per_byte")
 REST = "rest"
-"""Attribute with what no tensor has, as JSON: names, kinds, tags, windows, costs, constraints."""
+"""Attribute with the other facts as JSON: names, kinds, tags, windows, costs, constraints."""
 
 
 def to_torch_geometric(
@@ -173,7 +173,7 @@ def _cluster_columns(problem: Problem) -> dict[str, Any]:
 
 
 def _rest(graph: StreamGraph | Problem) -> dict[str, Any]:
-    """Document of all that no tensor holds."""
+    """Document of the facts that are in no tensor."""
     inner = graph.graph if isinstance(graph, Problem) else graph
     document = graph_to_dict(inner)
     document["operators"] = [_without(row, NODES) for row in document["operators"]]
@@ -207,7 +207,7 @@ def _ends(data: "Data") -> list[tuple[int, int]]:
 
 
 def _check_ends(ends: list[tuple[int, int]], size: int) -> None:
-    """Raise FormatError for ends that are no rows; negative ones would count from the end."""
+    """Raise FormatError for ends that are not rows of operators."""
     for end in chain.from_iterable(ends):
         if not isinstance(end, int) or not 0 <= end < size:
             raise FormatError(
@@ -227,7 +227,7 @@ def _numbers(data: "Data", name: str, size: int) -> list[Any] | None:
 
 
 def _row(columns: Mapping[str, list[Any] | None], i: int) -> dict[str, Any]:
-    """Fields of an operator or a stream, without those that are NaN."""
+    """Fields of an operator or a stream, without NaN."""
     cells = {name: column[i] for name, column in columns.items() if column is not None}
     return {name: cell for name, cell in cells.items() if cell == cell}
 

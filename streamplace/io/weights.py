@@ -3,7 +3,7 @@
 The file's metadata have one JSON document under ``streamplace``: ``format``, ``version``, ``model``
 (its name), ``config`` (its options), ``features`` (names, mean and std of its inputs) and
 ``training`` (how the weights were trained). A checkpoint of a training has such a document under
-``weights``, so that its parameters place as well.
+``weights``, so that it is a file of weights as well.
 """
 
 import json
@@ -113,7 +113,7 @@ def _digest(document: Mapping[str, Any], tensors: Mapping[str, Any]) -> str:
 
 
 def stamped(path: Path) -> tuple[Path, tuple[int, int]]:
-    """Path of a file with its time and size, (0, 0) if it is missing, to detect changes."""
+    """Path of a file with its time and size, to detect changes; (0, 0) if it is missing."""
     try:
         status = path.stat()
         return path.resolve(), (status.st_mtime_ns, status.st_size)
@@ -126,7 +126,7 @@ def read_weights(
 ) -> Weights:
     """Read a weights file of this model that was trained on these features; None for any.
 
-    Of a checkpoint, the weights are those after its last epoch.
+    A checkpoint has the weights after its last epoch.
     """
     document, tensors = read_tensors(path)
     where = spot(path)

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamplace.display.assumptions import assumed, assumptions
 from streamplace.display.report import (
-    MOST_ROWS,
+    MAX_ROWS,
     Bar,
     Brief,
     Cell,
@@ -460,7 +460,7 @@ def _sum_of(makespan: float, parts: dict[str, float]) -> str:
     return f"Critical chain: {quantity(makespan, 's')} = {spent or 'nothing'}"
 
 
-def _chain_sheet(chain: tuple[ChainPart, ...], max_rows: int = MOST_ROWS) -> Sheet:
+def _chain_sheet(chain: tuple[ChainPart, ...], max_rows: int = MAX_ROWS) -> Sheet:
     """Longest parts of the chain, in order of time."""
     longest = sorted(chain, key=lambda link: -link.seconds)[:max_rows]
     listed = [link for link in chain if link in longest]

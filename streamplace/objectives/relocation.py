@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.display.report import (
-    MOST_ROWS,
+    MAX_ROWS,
     Part,
     Report,
     Sheet,
@@ -256,7 +256,7 @@ class Relocated(Displayed):
         sheet = Sheet(("moves", "", "state transfer", "start"), rows)
         if not rows:
             return ()
-        return brief_and_detail(lambda brief: with_rest(sheet, MAX_NAMED if brief else MOST_ROWS))
+        return brief_and_detail(lambda brief: with_rest(sheet, MAX_NAMED if brief else MAX_ROWS))
 
 
 def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tuple[Move, ...]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from streamplace.errors import ClusterError, StreamplaceError
-from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
+from streamplace.io.files import MAX_TOML_BYTES, located, read_bytes, spot
 from streamplace.io.parsing import parse_tables, parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MAX_DEVICES
@@ -378,7 +378,7 @@ class Prices:
 
 def read_offers(path: Path) -> Catalogue:
     """Read offers from a TOML file with a table ``[[offers]]`` for each type of machine."""
-    return parse_offers(read_bytes(path, LARGEST_TOML), spot(path))
+    return parse_offers(read_bytes(path, MAX_TOML_BYTES), spot(path))
 
 
 def catalogue_of(value: Any) -> Catalogue:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.display.report import (
-    MOST_ROWS,
+    MAX_ROWS,
     Bar,
     Brief,
     Detail,
@@ -528,7 +528,7 @@ def _hours(plan: PlanResult) -> Iterator[Part]:
     alone_head = "cost alone" if plan.priced else "machines alone"
     carries = ("carries, tuples/s",) if is_measured else ()
     table = Sheet(("hour", "tuples/s", alone_head, "bound", "machines", *carries), rows)
-    yield table if len(rows) <= MOST_ROWS else Detail(table)
+    yield table if len(rows) <= MAX_ROWS else Detail(table)
     alone = sum(hour.cost for hour in hours if hour.cost is not None)
     unit = "costs" if plan.priced else "takes machine hours:"
     words = (

@@ -1,8 +1,8 @@
 """The JSON document of a report page, which Python writes and the page reads.
 
 A `Column` is a list with a value per row, or a single value for all rows. Times are in seconds,
-sizes in bytes, rates in tuples/s. Operators, devices and streams are referred to by row numbers.
-Quantities that are unlimited, or that have no value, are null.
+sizes in bytes, rates in tuples/s. Operators, devices and streams are numbered by row. Quantities
+without a limit or a value are null.
 """
 
 from math import isfinite
@@ -38,7 +38,7 @@ class OperatorsPart(TypedDict):
     kind: Texts
     ipt: Column  # instructions per input tuple, including those of its streams on every device
     rate: Column  # tuples/s that a source generates, 0 for others
-    # Number of subtasks such that the busiest one has 1 / parallelism; possibly fractional.
+    # 1 / share of the busiest subtask; possibly fractional.
     parallelism: Column
     joins: Column  # 1 if the operator fires once per set of one tuple from every input ("all")
     memory: Column  # bytes on its device
@@ -73,7 +73,7 @@ class MessagesPart(TypedDict):
     ipt: float  # instructions per message, half of them at each end
     timeout: float  # seconds after which a buffer is sent although it is not full
     channels: Column  # [M] channels between the subtasks at both ends of a stream; 0 in a chain
-    contained: Column  # [N] instructions per input tuple of an operator that are of messages
+    contained: Column  # [N] part of an operator's ``ipt`` that is for messages
     mips: Column  # [N] CPU of messages at the rate of the graph
 
 
@@ -81,9 +81,9 @@ class DevicesPart(TypedDict):
     """Devices [D] as columns."""
 
     name: list[str]
-    mips: Column  # million instructions per second of a core, less what is reserved of it
+    mips: Column  # MIPS of a core, less the reserved share
     cores: Column
-    free_cores: NotRequired[Column]  # cores less what is reserved; absent if nothing is
+    free_cores: NotRequired[Column]  # cores less the reserved ones; absent if none are reserved
     # Seconds per byte that the network card sends and receives; 0 if only links limit.
     egress: Column
     ingress: Column
@@ -199,11 +199,11 @@ class ResourcePart(TypedDict):
 
 
 class LevelPart(TypedDict):
-    """Sources that can all run at a share of their rates at once, and what is full there."""
+    """Sources that can all run at a share of their rates at once, and the full resource there."""
 
     share: float
     sources: list[int]
-    stuck: list[int]  # operators because of which no placement carries these sources further
+    stuck: list[int]  # operators that keep every placement from a higher share of these sources
     limit: ResourcePart
 
 
@@ -214,13 +214,13 @@ class PlacementPart(TypedDict):
     place: list[int]  # [N] device of every operator
     # [N] order in which devices serve operators; absent for the default order.
     priority: NotRequired[list[float]]
-    queue: NotRequired[str]  # what that order means, as files of placements say
+    queue: NotRequired[str]  # discipline of that order, as in placement files
     throughput: float  # relative throughput
     sources: list[tuple[int, float]]  # (operator, sustained share of its rate) of every source
-    # Of several sources those that are not carried whole; absent if all are.
+    # Of several sources, the levels below their full rates; absent if there are none.
     levels: NotRequired[list[LevelPart]]
     bottleneck: LimitPart
-    # Load of the bottleneck relative to what constant loads leave of it; absent without any.
+    # Load of the bottleneck relative to its capacity without constant loads; absent without any.
     pressure: NotRequired[float]
     loads: LoadsPart
     value: float  # value by the objective of the problem, as a number and in words
@@ -267,13 +267,13 @@ class ProblemPart(TypedDict):
     # Shell command that simulates a placement, read from standard input; absent if there is none.
     command: NotRequired[str]
     errors: NotRequired[ErrorsPart]  # errors of predictions; absent if the graph was not measured
-    # What is assumed because nothing says it, such as the devices; absent without any.
+    # Assumptions for facts that nobody stated, such as the devices; absent without any.
     assumptions: NotRequired[list[str]]
     placements: list[PlacementPart]
 
 
 class ComparedPart(TypedDict):
-    """Results of a comparison by one objective at one rate (null: the graphs' own)."""
+    """Results of a comparison by one objective at one rate (null: the rate of each graph)."""
 
     objective: ObjectivePart
     rate: float | None

@@ -31,7 +31,7 @@ from streamplace.report.problems import (
 SCRIPT, STYLE = "page.js", "page.css"
 HEIGHT = 720
 """Height of a report in a notebook, in pixels."""
-NO_SCRIPT = "This browser runs no scripts: the page below has the words of the report alone."
+NO_SCRIPT = "This browser runs no scripts: the page below is only the text of the report."
 METER = '<meter value="{:.3f}" low="0.7" high="0.9" optimum="0"></meter>'
 """Bar without a style, which the policy forbids; its colour changes at loads of low and high."""
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
@@ -88,7 +88,7 @@ def document_of(report: Report) -> ReportDocument:
 
 
 def _words_of_result(result: Result) -> Report:
-    """Words on the value, the bottleneck and advice, without times that vary between runs."""
+    """Text on the value, the bottleneck and advice, without times, which vary between runs."""
     explanation = result.explain()
     large = result.problem.n_operators > MAX_OPERATORS
     report = explanation.brief() if large else explanation.report()
@@ -146,7 +146,7 @@ def _data(cell: Cell) -> str:
 
 
 def as_page(document: ReportDocument, words: Report) -> str:
-    """Render the HTML file; the words stand there for browsers that run no scripts, too."""
+    """Render the HTML file, with the words as text for browsers that run no scripts."""
     script, style = page_file(SCRIPT), page_file(STYLE)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

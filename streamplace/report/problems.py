@@ -53,10 +53,10 @@ from streamplace.report.document import (
 )
 from streamplace.report.limits import MAX_LINKS
 
-HEIGHT, NARROWEST, WIDEST = 34.0, 64.0, 230.0
-"""Height of a box in pixels, and its least and greatest width."""
+HEIGHT, MIN_WIDTH, MAX_WIDTH = 34.0, 64.0, 230.0
+"""Height, and minimum and maximum width, of a box in pixels."""
 LETTER, AROUND_NAME = 6.8, 42.0
-"""Width of a letter, and of what a box has besides its name."""
+"""Width of a letter, and of a box without its name, in pixels."""
 SPACING = Spacing(layers=56.0, boxes=16.0, bends=10.0, ports=6.0)
 
 
@@ -71,7 +71,7 @@ class Shown(NamedTuple):
 def graph_part(
     graph: StreamGraph, places: Sequence[Ints] = (), unit: Ints | None = None
 ) -> ProblemPart:
-    """Describe a graph without devices; ``places`` cut chains between devices."""
+    """Describe a graph without devices; no chain is on several devices in ``places``."""
     part = ProblemPart(
         name=graph.name,
         what_if="a graph alone has no devices",
@@ -183,8 +183,8 @@ def placement_part(problem: Problem, named: Shown, judge: Objective) -> Placemen
 
 
 def _pass(problem: Problem, placement: Placement, judge: Objective) -> PassPart:
-    name, *given = judge.plain.name.split(":")
-    chosen = dict(option.split("=", 1) for option in given) if name == "makespan" else {}
+    name, *texts = judge.plain.name.split(":")
+    chosen = dict(text.split("=", 1) for text in texts) if name == "makespan" else {}
     options = PassOptions.of(chosen)
     rules, _ = options.rules_of(placement)
     schedule = pass_schedule(problem, placement, options)
@@ -214,7 +214,7 @@ def layout_part(names: Sequence[str], source: Ints, target: Ints) -> LayoutPart:
     [58, 232]
     """
     n, longest = len(names), max(map(len, names), default=0)
-    width = float(round(min(max(NARROWEST, LETTER * longest + AROUND_NAME), WIDEST)))
+    width = float(round(min(max(MIN_WIDTH, LETTER * longest + AROUND_NAME), MAX_WIDTH)))
     layout = layered_layout(source, target, np.full(n, HEIGHT), np.full(n, width), SPACING)
     part = LayoutPart(
         width=width,
@@ -399,7 +399,7 @@ def objective_part(judge: Objective) -> ObjectivePart:
 
 
 def groups_of(graph: StreamGraph, places: Sequence[Ints], unit: Ints | None) -> list[GroupsPart]:
-    """Groups that make a graph smaller; chains are cut between devices of any placement.
+    """Groups by which a graph becomes smaller; a chain is on one device in every placement.
 
     Operators of one ``unit`` [N] share a device.
     """

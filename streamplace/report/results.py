@@ -57,7 +57,7 @@ def add_results(document: ReportDocument, subject: object) -> None:
 
 
 def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[ProblemPart]]:
-    """Describe a comparison, and those of its first graphs that a page shows."""
+    """Describe a comparison, and the graphs of it that a page shows."""
     graphs = comparison.graphs
     judges = {result.judge.name: result.judge for result in comparison.results}
     shown = {
@@ -121,7 +121,7 @@ def _by_graph(columns: ResultColumns, values: Floats, graphs: GraphResults) -> l
 def plan_part(
     plan: PlanResult, curve: PlanCurve | None = None
 ) -> tuple[PlanPart, list[ProblemPart]]:
-    """Describe a plan with its problem, and the curve that it is part of."""
+    """Describe a plan with its problem, and the curve to which it belongs."""
     judge = OBJECTIVES[DEFAULT]
     problem, contents = planned_problem(plan), contents_of(plan)
     part = PlanPart(
@@ -154,7 +154,7 @@ def plan_part(
         return part, []
     described = problem_part(problem, [Shown("plan", plan.placement)], judge)
     for placement in described["placements"]:
-        placement.pop("one_pass", None)  # a plan is for a rate
+        placement.pop("one_pass", None)  # as a plan is for a rate
     if plan.errors is not None:
         described["errors"] = errors_part(plan.errors)
     if plan.priced and "devices" in described:

@@ -19,7 +19,7 @@ PLAIN_REASONS = {
     "path_type": "it must be a path",
     "tuple_type": "it must be a list",
 }
-"""Words for errors of pydantic that speak of Python."""
+"""Reasons in place of messages of pydantic with terms of Python."""
 
 
 class VerbSettings(BaseModel):
@@ -32,7 +32,7 @@ class VerbSettings(BaseModel):
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:
-        """Settings of the keywords of a Python function, which may be among its ``locals()``.
+        """Settings of the keywords of a Python function; other names, as of locals, are ignored.
 
         Keywords that equal their defaults count as left out.
         """
@@ -45,7 +45,7 @@ class VerbSettings(BaseModel):
 
     @classmethod
     def of_command(cls, typed: Mapping[str, Any], file: Path | None = None) -> Self:
-        """Settings of a command line, and of a settings file for what is not typed."""
+        """Settings of a command line, completed by a settings file."""
         stored = {} if file is None else cls._read(file)
         names = {name: "-o" for name in cls.marked("output")}
         names |= {name: name for name in cls.marked("argument")}
@@ -61,27 +61,27 @@ class VerbSettings(BaseModel):
         return settings
 
     def completed(self, stored: Mapping[str, Any], names: Mapping[str, str]) -> Self:
-        """These settings, with stored values, by field, for what the user left out.
+        """These settings, with stored values by field where the user gave none.
 
         ``names``: names of the fields in the place where they are stored.
         """
-        left = {field: value for field, value in stored.items() if field not in self.inputs}
-        known = {**self._names, **{field: names[field] for field in left}}
+        added = {field: value for field, value in stored.items() if field not in self.inputs}
+        all_names = {**self._names, **{field: names[field] for field in added}}
         try:
-            settings = type(self).model_validate({**left, **self.inputs})
+            settings = type(self).model_validate({**added, **self.inputs})
         except ValidationError as error:
-            raise _refusal(error, known) from None
-        settings._inputs, settings._names, settings._file = self._inputs, known, self._file
+            raise _refusal(error, all_names) from None
+        settings._inputs, settings._names, settings._file = self._inputs, all_names, self._file
         return settings
 
     @classmethod
     def options(cls) -> dict[str, OptionField]:
-        """Options and keys of settings files by field: first the verb's own, then the shared."""
+        """Options and keys of settings files by field; fields of the verb precede shared ones."""
         return cls.marked("option")
 
     @classmethod
     def marked(cls, kind: str) -> dict[str, Any]:
-        """Fields of a kind, ``option``, ``argument`` or ``output``, with what it says of them."""
+        """Fields of a kind (``option``, ``argument`` or ``output``) with their descriptions."""
         names = (name for owner in cls.__mro__ for name in get_annotations(owner))
         extras: dict[str, Any] = {
             name: cls.model_fields[name].json_schema_extra or {}
@@ -92,7 +92,7 @@ class VerbSettings(BaseModel):
 
     @property
     def inputs(self) -> Mapping[str, Any]:
-        """Values by field as the user wrote them, without those that were left out."""
+        """Values by field, as the user wrote them; fields that were left out are missing."""
         return self._inputs
 
     @property
@@ -108,18 +108,18 @@ class VerbSettings(BaseModel):
         """Raise SettingError for settings that do not go together."""
 
     def exclude(self, field: str, other: str) -> None:
-        """Raise SettingError if two fields are set of which a single one is enough."""
+        """Raise SettingError if both fields are set."""
         if field in self.inputs and other in self.inputs:
             raise SettingError(
                 f"{self.name(field)} and {self.name(other)} exclude each other; drop one"
             )
 
     def need(self, needed: str, *fields: str) -> None:
-        """Raise SettingError for the first of some fields without effect where one is missing."""
+        """Raise SettingError for the first field that is set without ``needed``."""
         for field in fields if needed not in self.inputs else ():
             self.refuse(field, f"has no effect without {self.name(needed)}; add it, or drop {{}}")
 
-    def check_given(self, field: str) -> None:
+    def check_set(self, field: str) -> None:
         """Raise SettingError if a field is not set."""
         if field not in self.inputs:
             raise SettingError(f"{self.name(field)} is missing; add it")
@@ -135,7 +135,7 @@ class VerbSettings(BaseModel):
         return kind(**{name: getattr(self, name) for name in names} | others)
 
     def files(self) -> Iterator[Path]:
-        """Files that the user named, but for the output."""
+        """Input files that the user named."""
         outputs = self.marked("output")
         for value in (value for name, value in self.inputs.items() if name not in outputs):
             values = value if isinstance(value, tuple) else (value,)
@@ -178,7 +178,7 @@ class VerbSettings(BaseModel):
 
 
 def _refusal(error: ValidationError, names: Mapping[str, str]) -> StreamplaceError:
-    """First error of a model in one line, with the user's name of the field."""
+    """First error of a validation in one line, with the user's name of the field."""
     fault = error.errors(include_url=False)[0]
     name = names[str(fault["loc"][0])]
     cause = fault.get("ctx", {}).get("error")

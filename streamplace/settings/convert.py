@@ -1,6 +1,6 @@
-"""Types of settings, and what converts texts, numbers and objects to them.
+"""Types of settings, and conversions of texts, numbers and objects to them.
 
-Libraries are imported where a value is converted, since the help needs none.
+Libraries are imported by the conversions, as the help needs none.
 """
 
 import sys
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamplace.objectives.registry import Objective as Objective
     from streamplace.placers.registry import Budget as Budget
     from streamplace.placers.registry import Placer as Placer
-else:  # not imported for the help; what converts a value checks its type
+else:  # not imported for the help; conversions check the types
     Budget = Cluster = Constraints = Objective = Placement = Placer = Relocation = Any
 
 BudgetLike = Budget | float | str
@@ -75,14 +75,14 @@ def share_of(value: Any) -> float:
 
 
 def _number(value: Any) -> Any:
-    """Refuse a truth value, which pydantic takes for 0 or 1."""
+    """Refuse a truth value, which pydantic would convert to 0 or 1."""
     if isinstance(value, bool):
         raise ValueError("it must be a number")
     return value
 
 
 def in_tuple(value: Any) -> Any:
-    """Several values, of which one may stand alone."""
+    """Put a single text or number into a tuple."""
     return (value,) if isinstance(value, str | Real) else value
 
 
@@ -100,7 +100,7 @@ Whole = Annotated[int, BeforeValidator(_number), Interval(ge=0)]
 Count = Annotated[int, BeforeValidator(_number), Interval(ge=1, le=sys.maxsize)]
 Positive = Annotated[float, BeforeValidator(_number), Interval(gt=0)]
 QuantityText = Annotated[str, Field(coerce_numbers_to_str=True)]
-"""Text as it would be typed, so that a number needs its unit in a file as well."""
+"""Text as on a command line: a number in a file needs the same unit."""
 Share = Annotated[float, BeforeValidator(share_of)]
 Seconds = Annotated[float, converted_by("streamplace.model.units:seconds", is_optional=False)]
 Rate = Annotated[float, converted_by("streamplace.model.units:total_rate", is_optional=False)]

@@ -20,7 +20,7 @@ GROUPS = (WHAT, WHERE, HOW_LONG, OUTPUT)
 PLACEMENT = frozenset({"assignment", "error"})
 EXPLANATION = frozenset({"verdict", "assumptions", "traceEvents"})
 KEYS = PLACEMENT | {"operators", "graph", "devices", "links"}
-"""Fields of which a file of JSON or TOML that streamplace wrote has one, by the verb."""
+"""Fields by which a JSON or TOML file of streamplace is recognised: it has one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def output(
 ) -> Any:
     """Field that is ``-o`` of the command; ``help`` describes the file or folder.
 
-    ``folder`` is None if other fields decide which of both is written. The name of a file ends in
-    one of the ``suffixes``, and its JSON or TOML has one of the ``keys``, if it may be replaced.
+    ``folder`` is None if other fields decide between file and folder. The name of a file ends in
+    one of the ``suffixes``. A JSON or TOML file is replaced only if it has one of the ``keys``.
     """
     from pydantic import Field
 
@@ -85,10 +85,9 @@ def option(
     """Field that is an option of the command, and a key of settings files.
 
     ``usage`` is its line in the help: its words, and a word for its value. Without this word, the
-    option is a flag; with "…" after it, the option may be repeated. The default of a flag is False,
-    and that of several values is ().
+    option is a flag with default False; with "…" after it, it may be repeated, with default ().
     """
-    from pydantic import Field  # which the help of some commands does without
+    from pydantic import Field  # the help of some commands does without it
 
     parts = usage.replace(",", " ").split()
     words = [part for part in parts if part.startswith("-")]
@@ -108,5 +107,5 @@ def names_in(table: str) -> Callable[[], Iterable[str]]:
 
 
 def file_key(value: str, help: str, *, default: Any = None, key: str = "") -> Any:
-    """Field that is a key of settings files alone, perhaps by another name."""
+    """Field that is only a key of settings files; ``key`` is its name there, if it differs."""
     return option(value, help, default=default, key=key)

@@ -9,7 +9,7 @@ from streamplace.settings.option import WHERE, option
 
 if TYPE_CHECKING:
     from streamplace.planning.offers import Catalogue
-else:  # not imported for the help; what converts a value checks its type
+else:  # not imported for the help; the conversion checks the type
     Catalogue = Any
 
 

@@ -6,14 +6,7 @@ from annotated_types import Interval
 
 from streamplace.model.defaults import PLACE_SECONDS
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.convert import (
-    Budget,
-    Count,
-    Rates,
-    SearchBudget,
-    Share,
-    Whole,
-)
+from streamplace.settings.convert import Budget, Count, Rates, SearchBudget, Share, Whole
 from streamplace.settings.option import HOW_LONG, file_key, option
 from streamplace.settings.shared import SEED, SPLIT
 
@@ -67,7 +60,7 @@ class MeasuredGraphOptions(VerbSettings):
     """Prediction for a graph that was measured on a running job."""
 
     confidence: Annotated[Share, Interval(ge=0, lt=1)] | None = file_key(
-        "SHARE", "Confidence of the interval of what is predicted; 0 uses the prediction alone."
+        "SHARE", "Confidence of the predicted interval; 0 uses the prediction alone."
     )
     trust_profile: bool = file_key(
         "",

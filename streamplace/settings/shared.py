@@ -71,7 +71,7 @@ class DeviceOptions(VerbSettings):
             self.exclude(name, "cluster")
 
     def machines(self) -> Cluster | None:
-        """Cluster that is described; None for the default one."""
+        """The cluster; None for the default one."""
         if (self.devices, self.mips, self.bandwidth) == (None, None, None):
             return self.cluster
         from streamplace.model.cluster import Cluster

@@ -1,4 +1,4 @@
-"""Verbs: what a user asks for in one object, and what it tells while it runs."""
+"""Verbs: a request of a user as one object, and its messages while it runs."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """What a verb tells while it runs; this one tells nobody, and lets every file be written."""
+    """Messages and checks of a verb while it runs; this base is silent and allows every file."""
 
     as_json = False  # whether the answer is for a program
 
     def say(self, message: str) -> None:
-        """Tell people something besides the result."""
+        """Say something in addition to the result."""
 
     def hint(self, message: str) -> None:
-        """Tell people who read the result, and no program, something after it."""
+        """Say something after the result, to people only."""
 
     def suggest(self, line: str) -> None:
-        """Add a line to the result that people read."""
+        """Add a line to the report."""
 
     def failed(self, graph: str, reason: str) -> None:
-        """Tell that a graph of several has failed."""
+        """Report that one of several graphs has failed."""
 
     def waiting(self, title: str) -> AbstractContextManager[None]:
-        """Show that something takes its time."""
+        """Show that the verb is busy."""
         return nullcontext()
 
     def check_kind(self, path: Path | None, *, is_folder: bool) -> None:
@@ -41,17 +41,17 @@ class Progress:
         return path
 
     def spare_inputs(self, *files: Path) -> None:
-        """Raise SettingError if a file that will be written is an input."""
+        """Raise SettingError if a file to be written is an input."""
 
     def spare_others(self, *files: Path, keys: frozenset[str] = KEYS, option: str = "-o") -> None:
-        """Raise SettingError if a file that will be written is none of streamplace's."""
+        """Raise SettingError if a file to be written exists and is not of streamplace."""
 
 
 SILENT = Progress()
 
 
 class Written(NamedTuple):
-    """Answer of a verb that is in a file, or will be: facts for programs, sentences for people."""
+    """Answer in a file: facts for programs, sentences for people."""
 
     facts: Any
     sentences: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Written(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Answer of a verb that shows something: a report for people, a document for programs."""
+    """Answer that is shown: a report for people, a document for programs."""
 
     report: "Callable[[], Report]"
     to_json: Callable[[], Any]
@@ -71,16 +71,16 @@ class Listing(NamedTuple):
 class Verb(VerbSettings):
     """Base of verbs: a request with its options as fields, and `run`, which answers it.
 
-    An answer has ``report()`` and ``to_json()``, for people and for programs, and ``write(path)``,
-    which writes what ``-o`` names and returns a noun for it; or it is `Written`. Its ``page()``, if
-    it has one, is a report with a placement, to be written as .html with a command for it, and its
-    ``status``, if it has one, the exit status of the command.
+    An answer is `Written`, or has ``report()`` for people, ``to_json()`` for programs, and
+    ``write(path)``, which writes the file or folder of ``-o`` and returns a noun for it. It may
+    have ``page()``, a report with a placement, which is written as .html with a command that
+    simulates it, and ``status``, the exit status of the command.
     """
 
     def run(self, progress: Progress = SILENT) -> Any:
-        """Do what is asked for, and return the answer."""
+        """Run, and return the answer."""
         raise NotImplementedError
 
     def when_stopped(self, progress: Progress) -> int | None:
-        """Tell after Ctrl-C how to continue; return the exit status, or None for the usual one."""
+        """Say after Ctrl-C how to continue; return the exit status, or None for the usual one."""
         return None

@@ -43,7 +43,7 @@ def held_out(
 
 
 def warn_of_few(graphs: int, *, wanted: bool) -> None:
-    """Warn if too few graphs are held out to choose an epoch by, or none although some should."""
+    """Warn if too few graphs are held out to choose an epoch, or none although some are wanted."""
     if graphs >= MIN_HELD_OUT:
         return
     if graphs:

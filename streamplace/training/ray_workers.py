@@ -1,7 +1,7 @@
 """Training on a Ray cluster: bit-identical to this machine, even if workers fail.
 
-A shard's gradient depends on the parameters, the memories of its rows and its seed, and on nothing
-else. All of these are sent, so that any worker may compute it, and again if one is lost.
+A shard's gradient depends only on the parameters, the memories of its rows and its seed. All are
+sent, so that any worker can compute it, and repeat it if another is lost.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,11 +56,11 @@ def _values(made: list[Any], weights: Arrays, part: Longs) -> Floats:
 
 
 _made: dict[str, Learner] = {}
-"""The learner of the last training that this worker computed for."""
+"""Learner of the latest training on this worker."""
 
 
 def _learner(made: list[Any], weights: Arrays) -> Learner:
-    """Learner with these weights, which is made on the first call in this worker."""
+    """Learner with these weights; the first call in a worker makes it."""
     import ray
 
     (reference,) = made

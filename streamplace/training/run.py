@@ -1,8 +1,7 @@
 """Training of a model on problems, into a folder: the work behind `streamplace.train`.
 
 `TrainingRun.of` reads and checks everything that a `TrainRequest` names. The run finds the targets,
-builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`. Optima are
-proven after it.
+builds the learner, trains it (`streamplace.learn.training_loop.TrainingLoop`), and proves optima.
 """
 
 import logging
@@ -71,8 +70,8 @@ class TrainRequest:
     start: str | None = None  # weights to begin from
     resume: bool = False
     seed: int = 0
-    is_first: bool = True  # of the trainings of several seeds; only it warns of few graphs
-    command: str = ""  # command that the user typed; it is recorded in the weights file
+    is_first: bool = True  # whether it is the first of several seeds; only it warns of few graphs
+    command: str = ""  # command line of the user, for the weights file
 
     def __post_init__(self) -> None:
         objective = self.objective or suggested_by_all(p.graph for p in self.problems)
@@ -87,11 +86,11 @@ class TrainRequest:
         """Requested rate of every problem of `at_rates`, whose own rates are rounded."""
         if rates := self.rate:
             return rates * (len(problems) // len(rates))
-        is_pass = named_objective(self.objective).kind == "pass"  # which has no rate
+        is_pass = named_objective(self.objective).kind == "pass"  # a pass has no rate
         return tuple(1.0 if is_pass else problem.graph.source_rate for problem in problems)
 
     def objective_entry(self) -> dict[str, str]:
-        """The objective as an entry of a document, which the default objective leaves out."""
+        """The objective as an entry of a document; empty for the default objective."""
         return {} if self.objective == DEFAULT else {"objective": self.objective}
 
 
@@ -147,7 +146,7 @@ class TrainingRun:
     preset: Preset
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
-    fixed: dict[str, Any]  # values that a resumed run must share with this one; fit for JSON
+    fixed: dict[str, Any]  # values that a resumed run must share, for JSON
 
     @classmethod
     def of(cls, request: TrainRequest) -> "TrainingRun":
@@ -191,7 +190,7 @@ class TrainingRun:
         check_folder(folder, resume=self.request.resume)
         if not self.request.resume:
             return None
-        if not is_file(folder / NAME):  # it was stopped before its first checkpoint
+        if not is_file(folder / NAME):  # stopped before its first checkpoint
             LOG.warning("%s: holds no run to resume; a new one begins", spot(folder))
             return None
         checkpoint = read_checkpoint(folder)
@@ -288,7 +287,7 @@ class TrainingRun:
         return LearningTask(
             training=self.training,
             validation=self.validation,
-            seed=self.request.seed % 2**64,  # torch accepts no larger ones
+            seed=self.request.seed % 2**64,  # the limit of torch
             device=str(self.device),
             threads=available_cores() if self.request.on is None else 1,
             objective=self.request.objective,

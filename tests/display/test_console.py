@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streamplace.display.console import MOST_WORD, TextTable, lines_of, tables_of
-from streamplace.display.report import LEAST_TEXT, Bar, Sheet, duration, quantity
+from streamplace.display.console import MAX_WORD, TextTable, lines_of, tables_of
+from streamplace.display.report import MAX_SHORT_CELL, Bar, Sheet, duration, quantity
 
 
 def printed(sheet, width):
@@ -53,19 +53,19 @@ CELLS = st.lists(st.integers(10**5, 10**9).map(str), max_size=4).map(" ".join)
 )
 def test_no_word_breaks_and_no_short_cell(sheet, width):
     """Unless a name and one cell beside it are wider than the line."""
-    if width < 2 * (max(30, LEAST_TEXT) + 2):
+    if width < 2 * (max(30, MAX_SHORT_CELL) + 2):
         width += 40
     lines = printed(sheet, width)
     assert all(len(line.rstrip()) <= width for line in lines)
     text = "\n".join(lines)
     for row in sheet.rows:
         for cell in row:
-            words = [str(cell)] if len(str(cell)) <= LEAST_TEXT else str(cell).split()
+            words = [str(cell)] if len(str(cell)) <= MAX_SHORT_CELL else str(cell).split()
             assert all(word in text for word in words)
 
 
 def test_words_longer_than_a_line_break_and_lose_nothing():
-    name = "pilot:weights=" + "x" * (3 * MOST_WORD)
+    name = "pilot:weights=" + "x" * (3 * MAX_WORD)
     lines = printed(Sheet(("placer", "load", "value"), ((name, Bar(0.5), "71.6 %"),)), 60)
     assert max(map(len, lines)) <= 60
     assert name in "".join(line.split()[0] for line in lines[1:] if "x" in line or "pilot" in line)

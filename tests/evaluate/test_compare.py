@@ -14,7 +14,7 @@ from streamplace.display.report import Detail, Sheet
 from streamplace.errors import SettingError
 from streamplace.evaluate import runner
 from streamplace.evaluate.comparison import Comparison, GraphResults
-from streamplace.evaluate.parallel import FEW
+from streamplace.evaluate.parallel import MAX_SERIAL_ITEMS
 from streamplace.evaluate.records import Record, problem_hash, read_records
 from streamplace.evaluate.results import ObjectiveResults
 from streamplace.evaluate.runner import ComparisonRun, Runner, records_of, same_problem
@@ -247,7 +247,7 @@ def test_graphs_are_read_as_they_are_needed(file):
     problems = (read.append(n) or Problem(chain(n), DEVICES) for n in range(2, 1000))
     run = records_of(comparison("round-robin"), problems, file, jobs=1)
     next(run)
-    assert len(read) <= FEW + 1
+    assert len(read) <= MAX_SERIAL_ITEMS + 1
     run.close()  # type: ignore[attr-defined]
     assert len(list(read_records(file))) == 2
 

@@ -2,7 +2,7 @@ import pytest
 
 from streamplace.evaluate import comparison_plots as plots
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ObjectiveResults, front_of
+from streamplace.evaluate.results import ObjectiveResults, trade_offs_of
 from streamplace.objectives.registry import OBJECTIVES
 
 THROUGHPUT, LATENCY = OBJECTIVES["throughput"], OBJECTIVES["latency"]
@@ -91,6 +91,6 @@ def test_the_front_names_every_point():
         )
         for judge in judges
     ]  # fmt: skip
-    figure = plots.draw_front(front_of(tables), judges, TITLE)
+    figure = plots.draw_front(trade_offs_of(tables), judges, TITLE)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [f"{p}, optimised for {j}" for j in ("throughput", "latency") for p in "ab"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from problems import diamond, fork_join
 
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ObjectiveResults, front_of
+from streamplace.evaluate.results import ObjectiveResults, trade_offs_of
 from streamplace.io.graphs import write_graphs
 from streamplace.objectives.registry import OBJECTIVES
 
@@ -42,7 +42,7 @@ VALUES = st.tuples(st.sampled_from([0.25, 0.5, 1.0]), st.sampled_from([1.0, 2.0,
 @given(st.lists(VALUES, min_size=1, max_size=5), st.lists(VALUES, min_size=1, max_size=5))
 def test_the_front_is_undominated(fast, quick):
     """Ratios to the best known of all, whatever it was asked for."""
-    found = front_of([tallied(fast, "throughput"), tallied(quick, "makespan")])[None]
+    found = trade_offs_of([tallied(fast, "throughput"), tallied(quick, "makespan")])[None]
     every = [*fast, *quick]
     best = max(t for t, _ in every), min(m for _, m in every)
     assert [
@@ -62,7 +62,7 @@ def test_a_placer_that_fails_on_a_graph_is_not_on_the_front():
         ObjectiveResults(JUDGES[0], [*one, *two, lucky]),
         ObjectiveResults(JUDGES[1], [record("p0", "makespan", 2.0, 0.5)]),
     ]
-    found = {(point.placer, point.objective): point.front for point in front_of(tables)[None]}
+    found = {(point.placer, point.objective): point.front for point in trade_offs_of(tables)[None]}
     assert found == {
         ("p0", "throughput"): True,
         ("p1", "throughput"): True,
@@ -75,7 +75,7 @@ def test_where_no_placer_places_anything_there_are_no_points():
     """As at a rate at which no placement meets a condition."""
     facts = ("ab" * 32, "g", None, "p0", "1 s", None, None, 0.0, (), "no placement was found")
     results = [ObjectiveResults(j, [Record(*facts, objective=j.name)]) for j in JUDGES]
-    assert front_of(results) == {None: []}
+    assert trade_offs_of(results) == {None: []}
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from streamplace.evaluate.trained_on import (
     TRAINED_ON,
     SketchedGraphs,
     described,
-    seen_by,
+    weight_graphs,
 )
 from streamplace.families.dataset import read_recipe
 from streamplace.families.registry import graph_of
@@ -110,7 +110,7 @@ def test_training_tells_its_graphs(tmp_path):
     graphs = [chain(n) for n in range(3, 13)]
     trained = streamplace.train("dream", graphs, tmp_path / "run", cluster=3, epochs=1)
     files = trained.weights, tmp_path / "run" / "last.safetensors"
-    best, last = seen_by([f"dream:weights={file}" for file in files]).values()
+    best, last = weight_graphs([f"dream:weights={file}" for file in files]).values()
     held_out = {problem.graph.name for problem in trained.problems}
     assert held_out == {graph.name for graph in graphs if graph in best.chosen_by}
     assert held_out == {graph.name for graph in graphs if graph not in best.trained_on}
@@ -122,7 +122,7 @@ def test_training_tells_its_graphs(tmp_path):
 def test_all_shipped_weights_tell_their_graphs(name):
     """As many as they were trained on, each at every rate, of at most 20,000."""
     training = read_weights(shipped(name)).document["training"]
-    numbers = len(seen_by([name])[name].trained_on)
+    numbers = len(weight_graphs([name])[name].trained_on)
     assert numbers >= min(training["problems"] // (len(training["rates"]) or 1), MAX_GRAPHS)
 
 
@@ -143,7 +143,7 @@ def in_test(graph):
 @pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
 def test_no_shipped_weights_learned_from_what_judges_them(name, judged):
     """Nor were they chosen by it: what is held out is of the training split."""
-    known = seen_by([name])[name]
+    known = weight_graphs([name])[name]
     assert not any(graph in graphs for graph in judged for graphs in known)
     assert "--split" not in read_weights(shipped(name)).document["training"]["command"]
 
@@ -166,7 +166,7 @@ def test_training_reads_no_test_graph(tmp_path):
     data = tmp_path / "graphs.jsonl"
     write_graphs(graphs, data)
     trained = streamplace.train("pilot", data, tmp_path / "run", cluster=3, epochs=1)
-    (known,) = seen_by([f"pilot:weights={trained.weights}"]).values()
+    (known,) = weight_graphs([f"pilot:weights={trained.weights}"]).values()
     used = [any(graph in graphs for graphs in known) for graph in graphs]
     assert used == [not in_test(graph) for graph in graphs]
 

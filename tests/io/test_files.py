@@ -15,7 +15,7 @@ from stores import small_files
 
 from streamplace.errors import FormatError
 from streamplace.io.files import (
-    MOST_EMPTY_LINES,
+    MAX_EMPTY_LINES,
     read_bytes,
     read_lines,
     read_toml,
@@ -86,8 +86,8 @@ def test_a_small_packed_file_may_not_unpack_without_end(tmp_path):
 
 def test_empty_lines_without_end_are_refused(tmp_path):
     file = tmp_path / "empty.jsonl.gz"
-    file.write_bytes(gzip.compress(b"\n" * (MOST_EMPTY_LINES + 1)))
-    with pytest.raises(FormatError, match=f":{MOST_EMPTY_LINES + 1}:"):
+    file.write_bytes(gzip.compress(b"\n" * (MAX_EMPTY_LINES + 1)))
+    with pytest.raises(FormatError, match=f":{MAX_EMPTY_LINES + 1}:"):
         list(read_lines(file))
 
 

@@ -14,7 +14,7 @@ from refusals import refusal_of
 from strategies import graphs
 
 from streamplace.errors import FormatError
-from streamplace.io.files import LONGEST_LINE
+from streamplace.io.files import MAX_LINE_BYTES
 from streamplace.io.graphs import (
     graph_from_dict,
     graph_line,
@@ -139,7 +139,7 @@ def test_a_data_set_has_the_name_of_one(tmp_path):
 
 def test_a_graph_too_long_for_a_line_is_not_written(tmp_path):
     """Graphs that could not be read back are refused, and no file appears."""
-    graph = StreamGraph.of("long", [Operator("a", rate=1)], [], {"about": "x" * LONGEST_LINE})
+    graph = StreamGraph.of("long", [Operator("a", rate=1)], [], {"about": "x" * MAX_LINE_BYTES})
     with pytest.raises(FormatError, match=r"'long'.*\.json"):
         write_graphs([graph], tmp_path / "x.jsonl")
     assert not list(tmp_path.iterdir())

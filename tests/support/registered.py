@@ -11,4 +11,4 @@ def forgetting(*registries):
         yield
     finally:
         for registry, found in zip(registries, before, strict=True):
-            registry._found = found
+            registry._registered = found

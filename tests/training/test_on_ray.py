@@ -43,7 +43,7 @@ def training(monkeypatch, tmp_path):
     """A supervised stub, with four shards."""
     assert "pilot" in list(MODELS)  # all are found before the stub is among them
     pupil = stub_model.model(name="pupil", supervised=True)
-    monkeypatch.setattr(MODELS, "_found", {**MODELS._found, "pupil": pupil})
+    monkeypatch.setattr(MODELS, "_registered", {**MODELS._registered, "pupil": pupil})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "four.toml").write_text("[training]\nshards = 4\n")
     return TrainRequest("pupil", PROBLEMS, tmp_path / "run", config=tmp_path / "four.toml")

@@ -19,7 +19,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 
 DEMAND = 1 / OFFER
-"""An actor requests a thousandth of a unit of the resource of its node.
+"""Part of a unit of the resource of its node that an actor requests.
 
 A task requests whole units, so that as many tasks run on a device as it has cores.
 """
@@ -185,12 +185,12 @@ def _tasks(deployment: Deployment) -> str:
 
 
 def _texts(deployment: Deployment, demand: Mapping[str, float]) -> dict[str, str]:
-    """Parts of both modules; operators request so much of the resource of their device."""
-    placement, own = deployment.placement, deployment.resources
+    """Parts of both modules; ``demand`` is the request for the resource of each device."""
+    placement, resources = deployment.placement, deployment.resources
     options = {
         name: {
             "num_cpus": 0,
-            "resources": {own[device]: demand[device]}
+            "resources": {resources[device]: demand[device]}
             | dict.fromkeys(map(tag_resource, sorted(tags)), DEMAND),
         }
         for (name, device), tags in zip(
@@ -262,10 +262,11 @@ def _script(deployment: Deployment) -> str:
 
 
 def _starts(deployment: Deployment) -> Iterator[str]:
-    own = deployment.resources
+    resources = deployment.resources
     for i, device in enumerate(deployment.problem.cluster.devices):
-        names = [own[device.name], *map(tag_resource, sorted(device.tags))]
-        units = dict.fromkeys(names, OFFER) | {own[device.name]: _core(device) * device.cores}
+        resource = resources[device.name]
+        names = [resource, *map(tag_resource, sorted(device.tags))]
+        units = dict.fromkeys(names, OFFER) | {resource: _core(device) * device.cores}
         offer = quoted_shell(json.dumps(units))
         role = (
             "--head --port=6379" if i == 0 else '--address="${head:?give the address of the head}"'

@@ -31,16 +31,16 @@ from streamplace.model.problem import Problem
 
 PASS_S = 1.0
 """Minimum stretched duration of a pass, by its bound."""
-MOST_BYTES = 1 << 20
-"""Size of the largest transferred result; smaller ones are in proportion."""
+MAX_BYTES = 1 << 20
+"""Size of the largest transferred result; other results are scaled in proportion."""
 PERIOD_S = 0.005
-"""A task that is ahead of its share by this time sleeps."""
-FOR_TASKS = 0.5
-"""Maximum share of the machine's cores for tasks; Ray itself needs the rest."""
+"""A task sleeps if it is ahead of its share by this time."""
+MAX_TASK_SHARE = 0.5
+"""Share of the machine's cores for tasks; Ray needs the rest."""
 WARM_S = 0.3
 UNITS = 10_000
 """Parts of a resource that Ray distinguishes."""
-MOST_DEVICES = 16
+MAX_DEVICES = 16
 STORE_BYTES = 96 * 2**20
 """Memory of a node's object store."""
 
@@ -55,13 +55,13 @@ class RayPasses:
     def __init__(self, problems: Sequence[Problem], pass_s: float = PASS_S) -> None:
         self.devices = max(problem.n_devices for problem in problems)
         self.cores = int(max(problem.cluster.devices.cores.max() for problem in problems))
-        if self.devices > MOST_DEVICES:
+        if self.devices > MAX_DEVICES:
             raise SettingError(
-                f"a local Ray represents at most {MOST_DEVICES} devices, not {self.devices}; use a "
+                f"a local Ray represents at most {MAX_DEVICES} devices, not {self.devices}; use a "
                 "smaller cluster"
             )
         self._pass_s = pass_s
-        self._share = FOR_TASKS * available_cores() / self.devices
+        self._share = MAX_TASK_SHARE * available_cores() / self.devices
         self._running = ExitStack()
         self._ray: Any = None
         self._compute: Any = None
@@ -154,8 +154,8 @@ def _local_ray(offers: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
     has the arguments of ``ray.cluster_utils.Cluster.add_node``.
     """
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes on loopback
-    for left_out in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
-        os.environ.setdefault(left_out, "0")
+    for feature in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
+        os.environ.setdefault(feature, "0")
     ray = extra("ray")
     from ray.cluster_utils import Cluster
 
@@ -180,7 +180,7 @@ class StretchedPass:
 
     factor: float
     order: list[int]
-    inputs: list[list[tuple[int, int]]]  # stream and sender of every input of v
+    inputs: list[list[tuple[int, int]]]  # stream and sender of every input of each task
     message: Ints  # [E] streams with the same message are sent once to every device
     work: Floats  # [N, D]
     latency: Floats  # [D, D]
@@ -201,7 +201,7 @@ class StretchedPass:
         size = np.array(streams["size"])
         largest = np.zeros(problem.n_operators)
         np.maximum.at(largest, streams["source"], size)
-        scale = MOST_BYTES / max(float(size.max(initial=0.0)), 1.0)
+        scale = MAX_BYTES / max(float(size.max(initial=0.0)), 1.0)
         inputs: list[list[tuple[int, int]]] = [[] for _ in range(problem.n_operators)]
         for e, (u, v) in enumerate(zip(streams["source"], streams["target"], strict=True)):
             inputs[int(v)].append((e, int(u)))

@@ -193,7 +193,7 @@ class ConfigSettings(VerbSettings):
     def check(self) -> None:
         """Refuse settings without a cluster."""
         super().check()
-        self.check_given("cluster")
+        self.check_set("cluster")
 
 
 @verb(

@@ -17,7 +17,7 @@ import numpy as np
 
 from streamplace.display.assumptions import assumed, assumptions
 from streamplace.display.report import (
-    MOST_ROWS,
+    MAX_ROWS,
     Bar,
     Brief,
     Cell,
@@ -512,10 +512,10 @@ def _sheet_of_devices(
     busy = sorted((d for d in devices if d.operators), key=lambda d: -d.load)
     rows: list[tuple[Cell, ...]] = [
         (device.name, percent(device.load), Bar(device.load), names(device))
-        for device in busy[:MOST_ROWS]
+        for device in busy[:MAX_ROWS]
     ]
-    if len(busy) > MOST_ROWS:
-        rows.append(("…", "", "", f"and {len(busy) - MOST_ROWS} more devices"))
+    if len(busy) > MAX_ROWS:
+        rows.append(("…", "", "", f"and {len(busy) - MAX_ROWS} more devices"))
     idle = [device.name for device in devices if not device.operators]
     if idle:
         rows.append(("", "", "", Names.of(idle, before="idle: ", lines=1)))

@@ -17,7 +17,7 @@ from streamplace.io.files import is_folder, located, read_bytes, spot
 from streamplace.io.foreign import distinct, files_with, isolated, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.modules import CHAINS, chained
-from streamplace.io.onnx import LARGEST_MODEL
+from streamplace.io.onnx import MAX_MODEL_BYTES
 from streamplace.io.problems import AnyProblem
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
@@ -90,7 +90,7 @@ def read_openvino(path: Path, *, chains: bool = False) -> Iterator[AnyProblem]:
 
 def _nodes(path: Path) -> list[OpenVinoNode]:
     """Operations of a model, in order."""
-    read_bytes(path, LARGEST_MODEL)  # raises the error for a missing or unreadable file
+    read_bytes(path, MAX_MODEL_BYTES)  # raises the error for a missing or unreadable file
     try:
         listed: list[OpenVinoNode] = json.loads(isolated(LIST, b"", str(path.resolve())))
     except FormatError as error:

@@ -11,7 +11,7 @@ from rooms import needs_papers
 from streamsim.passes import schedule
 
 from streamplace.api import train
-from streamplace.engines.ray.passes import MOST_DEVICES, RayPasses, StretchedPass
+from streamplace.engines.ray.passes import MAX_DEVICES, RayPasses, StretchedPass
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
@@ -79,8 +79,8 @@ def test_a_stretched_transfer_takes_what_the_simulated_one_takes():
 
 
 def test_a_cluster_too_large_for_one_machine_is_refused():
-    large = Problem(chain(3), Cluster.uniform(MOST_DEVICES + 1))
-    with pytest.raises(SettingError, match=f"{MOST_DEVICES} devices, not 17"):
+    large = Problem(chain(3), Cluster.uniform(MAX_DEVICES + 1))
+    with pytest.raises(SettingError, match=f"{MAX_DEVICES} devices, not 17"):
         RayPasses([large])
 
 
