@@ -30,7 +30,7 @@ _SECONDS |= {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 """Beginnings of the units of Flink's durations, which may be written out: ``2 minutes``."""
 _MEMORY = re.compile(r"(\d{1,18})\s*([kmgt]?)(?:b|[a-z]*bytes)?")
 
-USUAL_BUFFER_TIMEOUT = 0.1
+DEFAULT_BUFFER_TIMEOUT = 0.1
 """Seconds after which Flink sends a buffer that is not full, by default."""
 
 
@@ -50,7 +50,7 @@ def buffer_timeout(settings: Mapping[str, str]) -> float | None:
     is_disabled = settings.get(TIMEOUT_ENABLED, "").strip().lower() == "false"
     if is_disabled or (timeout is not None and timeout < 0):
         return None
-    return USUAL_BUFFER_TIMEOUT if timeout is None else timeout
+    return DEFAULT_BUFFER_TIMEOUT if timeout is None else timeout
 
 
 def shown_settings(rest: Rest) -> Mapping[str, str] | None:
