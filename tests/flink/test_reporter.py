@@ -85,8 +85,8 @@ def test_threads_that_are_not_their_process_are_told(clock):
         (lambda texts: [text.replace(" 3\n", " 17\n", 1) for text in texts], "of 17 parts"),
         (lambda texts: [texts[0], texts[1].replace("1 1 3", "2 1 3", 1)], "parts"),
         (lambda texts: ["streamplace 1 7 0 1\nfault java.io.IOException: no\n"], "IOException: no"),
-        (lambda texts: ["streamplace 1 7 0 1\nsomething else\n"], "it is no table"),
-        (lambda texts: ["", ""], "it is no table"),
+        (lambda texts: ["streamplace 1 7 0 1\nsomething else\n"], "it is not a table"),
+        (lambda texts: ["", ""], "it is not a table"),
     ],
 )
 def test_without_a_report_dumps_take_its_place(clock, spoiled, told):

@@ -92,7 +92,7 @@ class JobWindows:
         self.processes = processes_of(rest)
         """TaskManager of the cluster on this machine → process."""
         self.buffer_timeout = buffer_timeout(shown_settings(rest) or {})
-        """Seconds after which Flink sends partly filled buffers; None if it sends only full ones."""
+        """Seconds after which Flink sends partly filled buffers; None if only full ones."""
         self.reporters = Reporters(rest)
         """Reporters of TaskManagers on other machines."""
         self._marks = [self._mark(None)]
