@@ -285,7 +285,7 @@ def refused(flink, run, *words):
         ("?namespace=known", DAY, {"facts": {"name": "bazaar"}}, "it has those of 'shop'"),
         ("?namespace=late", "2026-01-01..2026-01-01T06:00", {}, "of another time"),
         ("", DAY, {}, "two jobs are called 'shop' at the same time"),
-        ("?name-space=x", DAY, {}, "'name-space' is no label"),
+        ("?name-space=x", DAY, {}, "'name-space' is not a label"),
         ("?namespace=none", DAY, {}, "it has none of any job of Flink"),
         ("", "yesterday", {}, "yesterday"),
         ("", "2026-01-02..2026-01-01", {}, "ends before it begins"),
@@ -320,12 +320,15 @@ def test_a_history_without_the_running_job_is_refused(server, run):
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (said(b"", 401), "asks for authorization (401); put NAME:PASSWORD"),
-        (said(b"no", 403), "asks for authorization (403)"),
-        (said(b"<html>"), "it answers 200, and no document"),
-        (said(b"gone", 404), "it answers 404, and no document"),
+        (said(b"", 401), "requires authorization (401); put NAME:PASSWORD"),
+        (said(b"no", 403), "requires authorization (403)"),
+        (said(b"<html>"), "it answers 200 without a document"),
+        (said(b"gone", 404), "it answers 404 without a document"),
         (said(b'{"status": "error", "error": "too many samples"}', 422), "too many samples"),
-        (said(b'{"status": "success", "data": {"result": [{"values": 3}]}}'), "is not Prometheus'"),
+        (
+            said(b'{"status": "success", "data": {"result": [{"values": 3}]}}'),
+            "not one of Prometheus",
+        ),
         (said(b"", 302, "http://elsewhere"), "it answers 302"),
     ],
 )
