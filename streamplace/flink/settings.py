@@ -320,7 +320,9 @@ class FlinkMoveSettings(JobMoveSettings, JobSettings):
         "TIME", "Time in which the savepoint must be complete.", default=SAVEPOINT_SECONDS
     )
     settle: Seconds = file_key(
-        "TIME", "Time for which the moved job is watched, and moved back if it fails.", default=30.0
+        "TIME",
+        "Time for which the moved job is watched. If it fails or is too slow, it is moved back.",
+        default=30.0,
     )
     allow_non_restored: bool = NON_RESTORED
 

@@ -281,7 +281,7 @@ class Claimed(BaseModel):
 C = TypeVar("C", bound=Claimed)
 
 
-def held(row: C) -> C:
+def with_holder(row: C) -> C:
     """Row with this process as its holder."""
     return row.model_copy(update={"holder": Holder.current(), "renewed": utc_now()})
 
@@ -372,12 +372,12 @@ class Claim(Generic[C]):
         return [*owned]
 
 
-def taken(table: Table[C], owner: str, refuse_held: Callable[[C], None]) -> C | None:
+def claim_row(table: Table[C], owner: str, refuse_held: Callable[[C], None]) -> C | None:
     """Claim the row of an owner; None if there is none, an error if a process carries it on."""
     with Store.usual().transaction() as rows:
         for number, stored in rows.all(table, owner).items():
             refuse_held(stored)
-            journal = held(stored)
+            journal = with_holder(stored)
             rows.put(table, number, journal)
             return journal
     return None

@@ -141,7 +141,7 @@ def test_the_reporter_shows_what_this_machine_does(reported, tmp_path, monkeypat
     far = JobWindows(rest, job)
     here, there = measured_at_once(near, far, 15.0)
     assert not far.reporters.doubts
-    assert not there.unlike
+    assert not there.inconsistent
     for task in near.tasks:
         one, other = (sum(cpu.cores for _, cpu in seen.subtasks[task.id]) for seen in (here, there))
         assert not any(cpu.source for seen in (here, there) for _, cpu in seen.subtasks[task.id])

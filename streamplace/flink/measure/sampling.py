@@ -164,7 +164,7 @@ class _Counters:
         before, change = self.previous or {}, reporting - self.reporting
         has_fallen = any(counters.get(name, math.inf) < before.get(name, 0.0) for name in MONOTONE)
         if has_fallen or (reporting and change < 0) or (self.is_used and change > 0):
-            raise restarted(job)
+            raise restart_error(job)
         if counters:
             self._add(now, counters, reporting)
 
@@ -295,7 +295,7 @@ class Sampler:
         )
 
 
-def restarted(job: str) -> FlinkError:
+def restart_error(job: str) -> FlinkError:
     """Error of a measurement during which the job, or one of its subtasks, restarted."""
     return FlinkError(
         f"job {shown(job)} was restarted during the measurement, or metrics of some of its "

@@ -26,7 +26,7 @@ from streamplace.flink.measure.sampling import (
     Activity,
     Sampler,
     pending_of,
-    restarted,
+    restart_error,
     sent_by,
     source_metrics,
     tuples_per_record,
@@ -120,7 +120,7 @@ class JobWindows:
         )
         if before != after:  # counters that grow fast may hide the restart of a subtask
             self.rest.running_job(self.job)
-            raise restarted(self.job)
+            raise restart_error(self.job)
 
     def last(self, number: int = 1) -> JobInterval:
         """Measurements of the last ``number`` windows together."""

@@ -21,7 +21,7 @@ from streamplace.flink.rest.client import (
     masked,
     plain_address,
     read_authorization,
-    received,
+    send_request,
 )
 from streamplace.model.arrays import Floats
 from streamplace.model.message_text import quoted, shown
@@ -203,7 +203,9 @@ class Prometheus:
 
         target = f"{self._path}/api/v1/{path}?{urlencode(query)}"
         try:
-            head, content = received(self._client, "GET", self.address.url, target, ANSWER_SECONDS)
+            head, content = send_request(
+                self._client, "GET", self.address.url, target, ANSWER_SECONDS
+            )
         except httpx.TimeoutException:
             raise self._no_prometheus(
                 f"it takes more than {ANSWER_SECONDS:g} s; read a shorter time (--since)"

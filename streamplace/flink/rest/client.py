@@ -514,7 +514,14 @@ class Rest:
             answer, content = _within(
                 seconds,
                 partial(
-                    received, self._client, method, self._address, target, seconds, document, files
+                    send_request,
+                    self._client,
+                    method,
+                    self._address,
+                    target,
+                    seconds,
+                    document,
+                    files,
                 ),
             )
         except (httpx.TimeoutException, TimeoutError):
@@ -546,7 +553,7 @@ class Rest:
         return content
 
 
-def received(
+def send_request(
     client: "httpx.Client",
     method: str,
     address: str,
