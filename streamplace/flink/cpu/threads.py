@@ -83,7 +83,7 @@ def _ip(host: str) -> str | None:
     """IP address of a host; None if it has none here."""
     with suppress(OSError, UnicodeError):
         ip = socket.gethostbyname(host)
-        return LOOPBACK if ip.startswith("127.") else ip  # such as 127.0.1.1, of Debian's own name
+        return LOOPBACK if ip.startswith("127.") else ip  # such as 127.0.1.1 on Debian
     return None
 
 

@@ -252,8 +252,8 @@ def background(
 ) -> tuple[float | None, SendingCost | None]:
     """Cores that Java itself uses in each TaskManager, and the cost of remote tuples of a job.
 
-    Both are None if no threads can be read, here or by a reporter. The cost is None, too, if the
-    job sends no tuples between TaskManagers, or if other jobs may send some.
+    Both are None if no job runs, or if no threads can be read, here or by a reporter. The cost is
+    also None if the job sends no tuples between TaskManagers, or if other jobs may send some.
 
     ``job``: a job that must be running; None for any running job.
     """

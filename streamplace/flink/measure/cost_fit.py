@@ -69,7 +69,7 @@ class Prior(NamedTuple):
 FIXED = Prior(3.4e-3, 1.0)
 """Fixed cores of a subtask, from 30 operators at two rates (docs/assets/calibration.jsonl)."""
 PER_TUPLE = Prior(1e-6, 1.7, 2.0)
-"""Core seconds per tuple, from the same operators; some others ask a model for every tuple."""
+"""Core seconds per tuple, from the same operators; some of them ask a model for every tuple."""
 PER_WAKE, MAX_PER_WAKE = Prior(60e-6, 0.7), 100e-6
 """Fixed core seconds per wake-up of threads that take several tuples each time, and their maximum.
 
@@ -77,7 +77,7 @@ The median has the least bias from one rate to others, for the jobs of the prior
 (benchmarks/costs_by_rate.py). Straight lines through all rates begin at 14 to 81 µs.
 """
 MAX_IDLE_WAKES = 10.0
-"""Wake-ups per second up to which they tell nothing: a busy thread has timers, too."""
+"""Maximum wake-ups per second that tell nothing: a busy thread has timers, too."""
 
 
 class Observation(NamedTuple):
@@ -90,7 +90,7 @@ class Observation(NamedTuple):
 
     @property
     def wakes_without_tuples(self) -> float:
-        """Wake-ups per second that did not follow from the arrival of a single tuple."""
+        """Wake-ups per second for something other than a single tuple."""
         batched = 1 - self.wakes / max(self.tuples, self.wakes, 1.0)
         return self.wakes * batched * (1 - self.held_back)
 

@@ -58,7 +58,7 @@ from streamplace.model.message_text import counted, listed, quoted, shown
 
 
 class Remedy(str):
-    """A doubt with a remedy: commands print it, and log doubts without one."""
+    """A doubt with a remedy; commands print such doubts, and log the others."""
 
     __slots__ = ()
 
