@@ -5,8 +5,8 @@ pinned to, or all cores of the machine. Several TaskManagers may share a pool an
 Devices of the model share nothing, so each gets a part of the pool:
 
 - an equal part, in whole cores if that is one or more;
-- the used cores, rounded up, if they are more. If the parts do not fit into the pool, it gets
-  exactly the used cores, and the others get at most equal parts of the rest.
+- or its used cores, rounded up, if they are more. If these do not fit into the pool, it gets
+  exactly its used cores, and the others get at most equal parts of the rest.
 
 So no measured placement uses more than the model allows, and the parts of a full pool have no more
 CPU together than the pool. None of its TaskManagers is full before the pool is.

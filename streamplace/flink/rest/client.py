@@ -184,7 +184,7 @@ def plain_address(url: str) -> str:
     is_malformed = not url.isascii() or not url.isprintable() or " " in url
     if is_malformed or not host or parts.scheme not in PORTS or parts.query or parts.fragment:
         raise SettingError(f"{masked(url)} is not an address; write http://HOST:8081")
-    if "@" in parts.netloc:  # it would show in printed commands and journals
+    if "@" in parts.netloc:  # printed commands and journals would show or lack it
         raise SettingError(
             f"{masked(url)} has a name or a password before its host; give --authorization FILE"
         )
