@@ -35,7 +35,7 @@ from streamplace.flink.local.session import Flink, LocalCluster, find_flink
 from streamplace.flink.measure.cluster import FRAMING, slowness
 from streamplace.flink.measure.sampling import sample
 from streamplace.flink.measure.streams import (
-    BYTES_OF_A_TUPLE,
+    BYTES_PER_TUPLE,
     RemoteFlow,
     SendingCost,
     remote_shares,
@@ -184,8 +184,8 @@ def least_squares(cores: Mapping[str, float], flows: Mapping[str, RemoteFlow]) -
     tuples, traffic, taken = np.array(rows, np.float64).T
     sizes = traffic / tuples
     if not (sizes.min() > 0 and sizes.max() >= DIFFERENT * sizes.min()):
-        per_byte = float(taken.sum() / (BYTES_OF_A_TUPLE * tuples + traffic).sum())
-        return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte)
+        per_byte = float(taken.sum() / (BYTES_PER_TUPLE * tuples + traffic).sum())
+        return SendingCost(BYTES_PER_TUPLE * per_byte, per_byte)
     amounts = np.stack([tuples, traffic], axis=1)
     both = np.linalg.lstsq(amounts, taken, rcond=None)[0]
     if (both >= 0).all():

@@ -1,4 +1,4 @@
-"""How a running job is deployed, by one look at REST, and whether streamplace can move it there."""
+"""Deployment of a running job, by REST, and whether streamplace can move the job."""
 
 import re
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from streamplace.model.message_text import counted, listed, shown
 DEPLOYMENT, SESSION_JOB = "FlinkDeployment", "FlinkSessionJob"
 """Resources of Flink's operator for Kubernetes that start jobs."""
 _OPERATED = ("$internal.flink.version", "kubernetes.jobmanager.owner.reference")
-"""Settings that only the operator makes."""
+"""Settings that only Flink's operator makes."""
 _AVAILABILITY = ("high-availability.type", "high-availability")
 """Setting of high availability, and its name before Flink 1.17."""
 _OF_SESSION_JOB = re.compile(r"(?:0{8}|f{8})[0-9a-f]{8}0{8}[0-9a-f]{8}")
-"""Ids of such jobs: the hash (32 bits) of the id of the resource, and its generation."""
+"""Ids of jobs of a FlinkSessionJob: the hash (32 bits) of the resource's id, and its generation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +33,19 @@ class JobDeployment:
 
     version: str  # of Flink
     scheduler: str  # such as "Default", "Adaptive" or "Reactive"
-    is_application: bool  # whether the cluster runs no job but its own
-    # Kind of the resource that Flink's operator starts the job for; "" for other jobs.
-    manager: str
-    is_operated: bool  # whether Flink's operator for Kubernetes has made the cluster
-    kubernetes: str  # namespace and name of the cluster on Kubernetes; "" if it is not there
+    is_application: bool  # whether the cluster runs in application mode
+    manager: str  # kind of the operator's resource that the job belongs to; "" for other jobs
+    is_operated: bool  # whether Flink's operator for Kubernetes has created the cluster
+    kubernetes: str  # namespace and name of the cluster on Kubernetes; "" for other clusters
     task_managers: int
     unpinned: tuple[str, ...]  # TaskManagers without resources for pins
     accepts_jars: bool
     has_autoscaler: bool  # whether Flink's autoscaler changes the parallelism
-    savepoints: str | None  # folder of savepoints by the settings of the cluster
+    savepoints: str | None  # folder of savepoints in the settings of the cluster
     high_availability: str | None  # its kind; None if the JobManager forgets jobs when it ends
-    others: tuple[str, ...] = ()  # ids of other jobs that run on the cluster
-    shows_settings: bool = True  # whether the above is known, and not hidden by a gateway
-    resource: str = ""  # as Kubernetes shows it, one line, if it was asked
+    others: tuple[str, ...] = ()  # ids of other running jobs of the cluster
+    shows_settings: bool = True  # whether REST shows the settings; a gateway may hide them
+    resource: str = ""  # one line on the operator's resource; "" if Kubernetes was not asked
 
     def __str__(self) -> str:
         """One line."""
@@ -59,8 +58,8 @@ class JobDeployment:
             place = f"{kind} {on}{shown(self.kubernetes)}, {place}"
         pins = ""
         if self.unpinned:
-            whom = "them" if self.is_unpinned else listed(self.unpinned)
-            pins = f" (nothing can be pinned to {whom})"
+            managers = "them" if self.is_unpinned else listed(self.unpinned)
+            pins = f" (nothing can be pinned to {managers})"
         folder = "no folder for savepoints"
         if self.savepoints is not None:
             folder = f"savepoints in {shown(self.savepoints)}"
@@ -92,19 +91,19 @@ class JobDeployment:
 
     @property
     def restarts_cluster(self) -> bool:
-        """Whether a job that is to run otherwise is started again with its whole cluster."""
+        """Whether a change of the job restarts its whole cluster."""
         return self.is_application or bool(self.manager)
 
     @property
     def without_jars(self) -> str:
-        """Why the cluster takes no jars; empty if it does."""
+        """Why the cluster accepts no jars; empty if it does."""
         if self.is_application:
-            return "the cluster runs in application mode, so it takes no job but its own"
-        return "" if self.accepts_jars else "the cluster takes no jars (web.submit.enable: false)"
+            return "the cluster runs in application mode, so it accepts no other job"
+        return "" if self.accepts_jars else "the cluster accepts no jars (web.submit.enable: false)"
 
     @property
     def obstacle(self) -> str:
-        """Why streamplace cannot move the job, with a way that works; empty if it can."""
+        """Why streamplace cannot move the job, with an alternative; empty if it can."""
         if self.manager:
             return (
                 f"the job belongs to a {self.manager}, whose operator would start a second copy "
@@ -132,7 +131,7 @@ class JobDeployment:
 
     @property
     def obstacle_to_jobs(self) -> str:
-        """Why streamplace cannot submit any job, with a way that works; empty if it can."""
+        """Why streamplace cannot submit any job, with an alternative; empty if it can."""
         if fault := scheduler_fault(self.scheduler):
             return fault
         if self.is_application and self.kubernetes:

@@ -1,4 +1,4 @@
-"""Histories of predictions and of watches: intervals that held, moves, and reasons of decisions."""
+"""Histories of predictions and of watches: coverage of intervals, moves, and decisions."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-DRAWN_WATCHES = 6
-"""Last watches that are drawn."""
+MAX_DRAWN_WATCHES = 6
+"""Maximum number of watches in a picture; the last ones are drawn."""
 PANEL_HEIGHT = 1.5
-"""Height of the panel of rates, in multiples of the largest; ends of intervals may be far above."""
+"""Height of the panel of rates, as a multiple of the largest rate; intervals may exceed it."""
 HOUR = 3600.0
 HELD = {True: "yes", False: "no", None: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionHistory(Displayed):
-    """Predicted and measured rates, in the order in which they were measured."""
+    """Predicted and measured rates, in the order of measurement."""
 
     entries: Sequence[LedgerEntry]  # runs of a ledger
-    job: str | None = None  # name of the only job that is shown; None for all
+    job: str | None = None  # name of the job to show; None for all jobs
 
     @property
     def runs(self) -> list[LedgerEntry]:
-        """Runs that are shown."""
+        """Runs to show."""
         return [entry for entry in self.entries if self.job in (None, entry.job)]
 
     @property
     def judged(self) -> list[LedgerEntry]:
-        """Runs with a known answer on whether their interval held."""
+        """Runs of which it is known whether their interval held."""
         return [entry for entry in self.runs if entry.held is not None]
 
     def report(self) -> Report:
@@ -71,13 +71,13 @@ class PredictionHistory(Displayed):
 
 def _row(entry: LedgerEntry) -> tuple[str, ...]:
     bounds = "—" if entry.interval is None else entry.interval.ends
-    more = "" if entry.is_limited else " or more"
+    suffix = "" if entry.is_limited else " or more"
     return (
         entry.job,
         entry.when.replace("T", " ")[:16],
         digits(entry.predicted),
         bounds,
-        f"{digits(entry.measured)}{more}",
+        f"{digits(entry.measured)}{suffix}",
         percent(entry.measured / entry.predicted),
         HELD[entry.held],
     )
@@ -91,10 +91,7 @@ class WatchHistory(Pictured):
 
     def report(self) -> Report:
         """Last rounds and all decisions of every watch."""
-        parts: list[Part] = []
-        for record in self.records:
-            parts += _parts(record)
-        return Report(tuple(parts))
+        return Report(tuple(part for record in self.records for part in _parts(record)))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the watches as a JSON document."""
@@ -104,7 +101,7 @@ class WatchHistory(Pictured):
         """Return a picture of rate, capacity, moves and TaskManagers over time."""
         from streamplace.drawing.figures import HEADING, finish, legend_text, new_figure
 
-        drawn = [record for record in self.records if record.rounds][-DRAWN_WATCHES:]
+        drawn = [record for record in self.records if record.rounds][-MAX_DRAWN_WATCHES:]
         figure, axes = new_figure(2, rows=max(1, len(drawn)), width=5.0, height=2.8)
         for number, record in enumerate(drawn):
             rates, machines = axes[2 * number : 2 * number + 2]
@@ -118,16 +115,15 @@ class WatchHistory(Pictured):
 def _parts(record: WatchRecord) -> list[Part]:
     """Sentences and tables about one watch."""
     moves = sum(decision.state == "moved" for decision in record.decisions)
-    head = f" (job {record.job}), watched since {_moment(record.since)}: "
     counts = f"{counted(len(record.rounds), 'round')}, {counted(moves, 'move')}"
-    parts: list[Part] = [Heading(record.name, head + counts)]
+    since = f" (job {record.job}), watched since {_moment(record.since)}: {counts}"
+    parts: list[Part] = [Heading(record.name, since)]
     if record.rounds:
         last = tuple((_moment(row.at), row.words) for row in record.rounds[-MAX_ROWS:])
         parts.append(Sheet(("round", "state and decision"), last))
     if record.decisions:
-        decided = tuple(map(_decision_row, record.decisions))
         columns = ("decision", "what", "predicted", "measured", "outcome", "reason")
-        parts.append(Sheet(columns, decided))
+        parts.append(Sheet(columns, tuple(map(_decision_row, record.decisions))))
     return parts
 
 
@@ -159,9 +155,9 @@ def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:
     times = [since(row.at) for row in record.rounds]
     rates.plot(times, [row.arriving for row in record.rounds], color=PALETTE[7], label="rate")
     top = max(row.arriving for row in record.rounds)
-    rated = [(since(row.at), *row.carries) for row in record.rounds if row.carries is not None]
-    if rated:
-        at, low, values, high = zip(*rated, strict=True)
+    predicted = [(since(row.at), *row.carries) for row in record.rounds if row.carries is not None]
+    if predicted:
+        at, low, values, high = zip(*predicted, strict=True)
         top = max(top, *values)
         rates.step(at, values, where="post", color=PALETTE[0], label="capacity")
         rates.fill_between(

@@ -1,4 +1,4 @@
-"""Settings of the commands on a running Flink, and the objects that they configure."""
+"""Settings of the commands for a running Flink, and the objects that they configure."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,7 +51,7 @@ LIMITS = (
     *("lag", "at_most", "not_between", "least_time", "move_price"),
     *("max_interruption", "headroom"),
 )
-"""Fields that annotations of a resource may set, in ``watch``, ``move`` and ``advise``."""
+"""Fields of ``watch``, ``move`` and ``advise`` that annotations of a resource may set."""
 
 
 def _cards(value: Any) -> Any:
@@ -93,14 +93,12 @@ class FlinkSettings(VerbSettings):
         "$STREAMPLACE_FLINK_AUTHORIZATION.",
         WHERE,
     )
-    cacert: Path | None = file_key(
-        "FILE", "Certificates that the server's is checked against (PEM)."
-    )
+    cacert: Path | None = file_key("FILE", "Certificates of the authorities of the server (PEM).")
     cert: Path | None = file_key("FILE", "Certificate of the client (PEM).")
-    key: Path | None = file_key("FILE", "Key of the certificate (PEM), if that is another file.")
+    key: Path | None = file_key("FILE", "Key of the certificate (PEM), if in another file.")
 
     def annotated(self, resource: "JobResource | None") -> Self:
-        """These settings, with limits in annotations of a resource for what the user left out."""
+        """These settings, with missing limits from the annotations of a resource."""
         from streamplace.flink.operator.resource import PREFIX, FlinkResource
 
         if not isinstance(resource, FlinkResource):
@@ -133,28 +131,28 @@ class FlinkSettings(VerbSettings):
 class JobSettings(FlinkSettings):
     """A job of the cluster."""
 
-    job: str | None = option("--job ID", "Id of the job, where several run.")
+    job: str | None = option("--job ID", "Id of the job, if several run.")
 
 
 class HistorySettings(JobSettings):
-    """Where the history of a job is, if it is not to be watched now."""
+    """Where the history of a job is, if the job is not measured."""
 
     history: str | None = option(
         "--from URL",
-        "Read the job's history instead of watching it, as in "
+        "Read the job's history instead of measuring it, as in "
         "prometheus:http://HOST:9090?namespace=shop.",
         WHERE,
         key="from",
     )
     since: str = option(
         "--since TIME",
-        "Length of --from until now, or 2026-03-01T07:00..2026-03-02.",
+        "Length of the history until now, or its ends, as in 2026-03-01T07:00..2026-03-02.",
         HOW_LONG,
         default="7d",
     )
 
     def check(self) -> None:
-        """Refuse what is no history."""
+        """Refuse a malformed or too long history."""
         super().check()
         self.need("history", "since")
         for name in ("seconds", "patience"):
@@ -176,14 +174,14 @@ class HistorySettings(JobSettings):
         return PrometheusAddress.of(self.history), span
 
     def read_history(self, rest: "Rest", job: str) -> "JobHistory | None":
-        """History of the job; None if it is to be measured now."""
+        """History of the job; None if the job is to be measured."""
         from streamplace.flink.prometheus.reading import read_history
 
         source = self.prometheus()
         return None if source is None else read_history(source[0], rest, job, source[1])
 
     def prometheus(self, namespace: str = "") -> "tuple[Prometheus, TimeRange] | None":
-        """Prometheus, of a namespace alone if that is given, and the range of time."""
+        """Prometheus, limited to a namespace if given, and the range of time."""
         from streamplace.flink.prometheus.client import Prometheus
         from streamplace.flink.rest.client import Access
 
@@ -218,19 +216,19 @@ class ProgramSettings(FlinkSettings):
         "-p, --parallelism N", "Parallelism of operators that have none."
     )
     managed_memory: QuantityText | None = file_key(
-        "QUANTITY", "Most managed memory that the job takes of a TaskManager."
+        "QUANTITY", "Maximum managed memory of the job on a TaskManager."
     )
 
     def program(self, jar: Path | None, arguments: tuple[str, ...]) -> "Program | None":
-        """Program that a job is submitted with; None without a jar."""
+        """Program of a submission; None without a jar."""
         from streamplace.flink.program.program import Program, parse_settings
         from streamplace.model.units import size_bytes
 
         if jar is None:
             if arguments or get_annotations(ProgramSettings).keys() & self.inputs.keys():
                 raise SettingError(
-                    "what a job is submitted with is given together with its jar; name JAR, too, "
-                    "or drop the other options of the submission"
+                    "the arguments and options are for a submission, which needs a jar; name JAR, "
+                    "too, or drop them"
                 )
             return None
         memory = self.managed_memory
@@ -282,7 +280,7 @@ class JobMoveSettings(PlacementSettings, ProgramSettings, MachineSettings):
     timeout: StartTime = TIMEOUT
 
     def check(self) -> None:
-        """Refuse network cards of machines that are described."""
+        """Refuse speeds of network cards beside a cluster file."""
         super().check()
         self.exclude("nic", "cluster")
 
@@ -302,27 +300,29 @@ class FlinkMoveSettings(JobMoveSettings, JobSettings):
 
     rate: Rate | None = option(
         "--rate RATE",
-        "Rate that all sources are offered together, as in '10 k/s'.  [default: their rate, or as "
-        "much as possible where they are held back]",
+        "Total rate that the sources are offered, as in '10 k/s'.  [default: their rate, or as "
+        "much as possible if they are held back]",
     )
     tries: Whole = option(
-        "--tries N", "Most layouts that are tried. Each stops the job for seconds.", default=TRIES
+        "--tries N", "Maximum number of tries. Each stops the job for seconds.", default=TRIES
     )
     max_interruption: Seconds = option(
         "--max-interruption TIME",
-        "Time for which all tries may stop the job, going back included.  [default: no limit]",
+        "Time for which all tries and returns may stop the job.  [default: no limit]",
         HOW_LONG,
         default=inf,
     )
     yes: bool = option("--yes", "Agree to all tries, which stop the job, without being asked.")
-    dry_run: bool = option("--dry-run", "Print what would be moved, and move nothing.")
-    resume: bool = option("--resume", "Finish the move that was interrupted.")
+    dry_run: bool = option("--dry-run", "Print the move, and move nothing.")
+    resume: bool = option("--resume", "Finish an interrupted move.")
     patience: Patience = PATIENCE
     savepoint_timeout: StartTime = file_key(
         "TIME", "Time in which the savepoint must be complete.", default=SAVEPOINT_SECONDS
     )
     settle: Seconds = file_key(
-        "TIME", "Time for which the moved job is watched, and moved back.", default=30.0
+        "TIME",
+        "Time for which the moved job is watched. If it fails or is too slow, it is moved back.",
+        default=30.0,
     )
     allow_non_restored: bool = NON_RESTORED
 
@@ -353,7 +353,7 @@ class FlinkMoveSettings(JobMoveSettings, JobSettings):
 
 
 class FlinkWatchSettings(JobMoveSettings, JobSettings):
-    """How a job is kept on TaskManagers that carry its rate."""
+    """How a watch keeps a job on TaskManagers that carry its rate."""
 
     apply: bool = option(
         "--apply", "Move the job when that pays, and replace lost TaskManagers by free ones."
@@ -370,20 +370,22 @@ class FlinkWatchSettings(JobMoveSettings, JobSettings):
     every: Annotated[Seconds, Interval(ge=10, le=86_400)] = option(
         "--every TIME", "Time from one round to the next.", HOW_LONG, default=60.0
     )
-    at_most: Count | None = option("--at-most N", "Most TaskManagers of the job.  [default: all]")
+    at_most: Count | None = option(
+        "--at-most N", "Maximum number of TaskManagers of the job.  [default: all]"
+    )
     not_between: Texts = option(
         "--not-between HH:MM-HH:MM…",
-        "Hours, by this clock, without moves for the rate. May be repeated.",
+        "Hours, by the clock of this machine, without moves for the rate. May be repeated.",
         HOW_LONG,
     )
     metrics: Annotated[Count, Interval(le=65_535)] | None = option(
-        "--metrics PORT", "Serve metrics for Prometheus here, on loopback.", OUTPUT
+        "--metrics PORT", "Serve metrics for Prometheus on this port of loopback.", OUTPUT
     )
     patience: Seconds = file_key(
         "TIME", "Time to wait for a lost TaskManager before it is replaced.", default=30.0
     )
     least_time: Annotated[Seconds, Interval(le=604_800)] = file_key(
-        "TIME", "Least time from one move to the next.", default=300.0
+        "TIME", "Minimum time from one move to the next.", default=300.0
     )
     move_price: Seconds = file_key(
         "TIME", "Price of a move, as time of running the mean of both layouts.", default=1800.0
@@ -400,7 +402,7 @@ class FlinkWatchSettings(JobMoveSettings, JobSettings):
         return replace(super().moves(), least_rate=0.0)
 
     def guards(self) -> "Guards":
-        """When nothing is moved."""
+        """Times without moves."""
         from streamplace.flink.watch.deciding import Guards, QuietHours
 
         name = self.name("not_between")
@@ -418,13 +420,13 @@ class FlinkWatchSettings(JobMoveSettings, JobSettings):
 
 
 class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
-    """How a job is measured, and which machines are planned for it."""
+    """How a job is measured, and how machines are planned for it."""
 
     rate: QuantityText | None = option(
         "--rate QUANTITY",
-        "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of what "
-        "they are offered now, such as 2x; with --from a multiple of the peak, or a percentile, "
-        "such as 95%.  [default with --from: the peak]",
+        "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of their "
+        "offered rate, such as 2x; with --from a multiple of the peak, or a percentile, such as "
+        "95%.  [default with --from: the peak]",
     )
     offers: OffersFile | None = OFFERS
     cluster: ClusterFile = OWN_MACHINES
@@ -454,7 +456,7 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
             self._check_several()
 
     def _check_several(self) -> None:
-        """Refuse what is of one job alone."""
+        """Refuse settings for one job."""
         for name in ("job", "cluster"):
             self.refuse(name, "is for one job; drop {}, or name the job's Flink by --rest")
         if self.rate is not None and not self.rate.strip().endswith(("x", "×", "%")):
@@ -464,7 +466,7 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
 
     @property
     def namespace(self) -> str | None:
-        """Namespace of whose jobs all are meant, "" for those of Prometheus; None for one job."""
+        """Namespace of the jobs, "" for all jobs of Prometheus; None for one job."""
         from streamplace.flink.operator.resource import namespace_in
 
         if self.history is not None and self.inputs.keys().isdisjoint(("rest", "job")):
@@ -476,7 +478,7 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
         return self.model_copy(update={"rest": f"{self.rest}/{name}"})
 
     def of_plan(self) -> "PlannerSettings":
-        """How machines are planned."""
+        """Settings of the planner."""
         from streamplace.planning.problem import PLAN_BUDGET, PlannerSettings
 
         return PlannerSettings(self.headroom, budget=self.budget or PLAN_BUDGET)
@@ -487,7 +489,7 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
 
 
 class PlacedSettings(PlacementSettings):
-    """A placement, which is needed."""
+    """A placement that must be given."""
 
     def placed(self) -> Path:
         """File of the placement."""
@@ -500,7 +502,7 @@ class FlinkApplySettings(PlacedSettings, ProgramSettings):
     """How a job is submitted with a placement."""
 
     savepoint: str | None = option(
-        "--savepoint TEXT", "Savepoint (path or URI) that the job starts from."
+        "--savepoint TEXT", "Savepoint (path or URI) from which the job starts."
     )
     allow_non_restored: bool = NON_RESTORED
     timeout: StartTime = TIMEOUT
@@ -516,10 +518,10 @@ class FlinkVerifySettings(PlacedSettings, JobSettings):
 
 
 class FlinkCancelSettings(JobSettings):
-    """How a job is ended."""
+    """How a job is cancelled."""
 
     savepoint: str | None = option(
-        "--savepoint FOLDER", "Folder (path or URI) in which to save the job's state."
+        "--savepoint FOLDER", "Folder (path or URI) for a savepoint of the job's state."
     )
     drop_state: bool = option("--drop-state", "End the job even though its state is lost.")
 
@@ -529,7 +531,7 @@ class FlinkClusterSettings(MachineSettings, JobSettings):
 
     beside: Texts = option(
         "--beside JOB…",
-        "Id of a job that stays where it runs. The CPU that its tasks take is reserved. May be "
+        "Id of a job that stays on its TaskManagers. The CPU of its tasks is reserved. May be "
         "repeated.",
         WHERE,
     )

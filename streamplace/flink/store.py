@@ -1,13 +1,13 @@
 """The user's store: data that outlives a command, in one SQLite file on this machine.
 
 A row is a document, the JSON text of a frozen type without other fields. Every step is one
-transaction, on the disk when its block ends: a command that is killed at any line leaves the step
-before or the step after.
+transaction, which is on the disk when its block ends: a command that is killed leaves the state
+before or after a step.
 
-A row that a process carries on names that process, its holder. While it runs, no other command of
-this user carries the row on; the claim of a process that has ended is void. Whether a process of
-another machine with this folder runs cannot be seen, so a holder renews its rows, and counts as
-running until its lease ends. Flink accepts each id of a job once.
+The row of a move or a watch names its holder, the process that writes it. While the holder runs, no
+other command of this user continues the row; the claim of an ended process is void. Processes of
+other machines with this folder are not visible, so a holder renews its rows, and counts as running
+until its lease ends. As a last guard, Flink accepts each id of a job once.
 """
 
 import os
@@ -31,14 +31,14 @@ from streamplace.model.message_text import shown
 
 FILE = "store.sqlite"
 VERSION, UPGRADED = 6, (4, 5)
-"""Version of the tables and of the types of their rows, and those that are brought to it.
+"""Version of the tables and of the types of their rows, and older versions that are upgraded.
 
-Every change of them needs a new one.
+Every change of tables or types needs a new version.
 """
 BUSY_SECONDS = 10.0
-"""Seconds to wait for another process that writes."""
+"""Maximum wait for another process that writes."""
 LEASE_SECONDS, RENEWAL_SECONDS = 180.0, 30.0
-"""Time for which a holder on another machine counts as running, and between two renewals."""
+"""Time for which a holder on another machine counts as running, and time between renewals."""
 TABLES = ("moves", "programs", "watches", "rounds", "decisions", "rates")
 _SCHEMA = "".join(
     f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, document TEXT NOT NULL);"
@@ -48,7 +48,7 @@ _SCHEMA = "".join(
 ADVICE = "a move may be unfinished: check that every job runs once, then move the file away"
 DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 WHOLE = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
-"""Rows have no other fields, and may have infinite rates."""
+"""Configuration of types of rows, which have no other fields and may have infinite rates."""
 T = TypeVar("T")
 
 
@@ -57,7 +57,7 @@ class StoreError(FormatError):
 
 
 class _NotUsable(sqlite3.DatabaseError):
-    """The file has rows, or a version, that cannot be read."""
+    """The file has rows or a version that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +77,25 @@ class Rows:
     def all(
         self, table: Table[T], owner: str | None = None, last: int | None = None
     ) -> dict[int, T]:
-        """Rows by number, in order: all, or an owner's, or the last ones."""
-        which, values = ("TRUE", []) if owner is None else ("owner = ?", [owner])
-        return self._found(table, which, *values, -1 if last is None else last)
+        """Rows by number, in order, of an owner or of all; only the ``last`` ones if given."""
+        condition, values = _owned_by(owner)
+        return self._select(table, condition, *values, -1 if last is None else last)
 
     def get(self, table: Table[T], number: int) -> T:
         """One row; the store is unusable if it is gone."""
-        for row in self._found(table, "id = ?", number, 1).values():
+        for row in self._select(table, "id = ?", number, 1).values():
             return row
         raise _NotUsable(f"row {number} of table {table.name} is gone")
 
-    def _found(self, table: Table[T], which: str, *values: str | int) -> dict[int, T]:
-        """Rows of a condition; one that is damaged makes the store unusable.
+    def _select(self, table: Table[T], condition: str, *values: str | int) -> dict[int, T]:
+        """Rows that satisfy a condition, the last ones up to a limit.
 
-        Without it, a job could be started twice.
+        A damaged row makes the store unusable: without that row, a job could be started twice.
         """
-        query = f"SELECT id, document FROM {table.name} WHERE {which} ORDER BY id DESC LIMIT ?"
-        found = self.database.execute(query, values).fetchall()
+        query = f"SELECT id, document FROM {table.name} WHERE {condition} ORDER BY id DESC LIMIT ?"
+        rows = self.database.execute(query, values).fetchall()
         try:
-            return {n: table.adapter.validate_json(text) for n, text in reversed(found)}
+            return {n: table.adapter.validate_json(text) for n, text in reversed(rows)}
         except ValidationError:
             raise _NotUsable(f"table {table.name} has a row that cannot be read") from None
 
@@ -113,22 +113,27 @@ class Rows:
         """Delete the rows of an owner."""
         self.database.execute(f"DELETE FROM {table.name} WHERE owner = ?", (owner,))
 
-    def forget(self, table: Table[Any], most: int, owner: str | None = None) -> None:
+    def forget(self, table: Table[Any], max_rows: int, owner: str | None = None) -> None:
         """Delete all but the last rows, of an owner or of all."""
-        which, values = ("TRUE", []) if owner is None else ("owner = ?", [owner])
-        last = f"SELECT id FROM {table.name} WHERE {which} ORDER BY id DESC LIMIT 1 OFFSET ?"
-        query = f"DELETE FROM {table.name} WHERE {which} AND id <= ({last})"
-        self.database.execute(query, [*values, *values, most])
+        condition, values = _owned_by(owner)
+        last = f"SELECT id FROM {table.name} WHERE {condition} ORDER BY id DESC LIMIT 1 OFFSET ?"
+        query = f"DELETE FROM {table.name} WHERE {condition} AND id <= ({last})"
+        self.database.execute(query, [*values, *values, max_rows])
+
+
+def _owned_by(owner: str | None) -> tuple[str, list[str]]:
+    """Condition for the rows of an owner, or for all rows, with its values."""
+    return ("TRUE", []) if owner is None else ("owner = ?", [owner])
 
 
 def _text(table: Table[T], row: T) -> str:
     return table.adapter.dump_json(row).decode()
 
 
-_LEFT: dict[Path, list[Callable[[Rows], None]]] = {}
-"""Store → last steps of claims that could not be written, as on a full disk, and are made up for.
+_PENDING: dict[Path, list[Callable[[Rows], None]]] = {}
+"""Store → last steps of claims that could not be written, such as on a full disk.
 
-Else the process that holds the row, and goes on, could not claim it again.
+The next transaction writes them. Otherwise, a running process could not claim its row again.
 """
 
 
@@ -146,7 +151,7 @@ class Store:
     def rows(
         self, table: Table[T], owner: str | None = None, last: int | None = None
     ) -> dict[int, T]:
-        """Read rows, see `Rows.all`; there are none if the file is missing."""
+        """Read rows, see `Rows.all`; none if the file is missing."""
         if not self.path.exists():
             return {}
         with self._opened("BEGIN") as rows:
@@ -157,8 +162,8 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
-        """One transaction, alone and on the disk when the block ends."""
-        left = [*_LEFT.get(self.path, ())]
+        """One exclusive transaction, which is on the disk when the block ends."""
+        pending = [*_PENDING.get(self.path, ())]
         with self._opened("BEGIN IMMEDIATE") as rows:
             if _version(rows.database) in UPGRADED:
                 _upgrade(rows.database)
@@ -166,12 +171,12 @@ class Store:
                 for statement in _SCHEMA.split(";"):
                     rows.database.execute(statement)
                 rows.database.execute(f"PRAGMA user_version = {VERSION}")
-            for step in left:
+            for step in pending:
                 step(rows)
             yield rows
-        for step in left:
+        for step in pending:
             with suppress(ValueError):  # another thread has written it, too
-                _LEFT[self.path].remove(step)
+                _PENDING[self.path].remove(step)
 
     @contextmanager
     def _opened(self, begin: str) -> Iterator[Rows]:
@@ -179,10 +184,10 @@ class Store:
         try:
             if begin != "BEGIN":
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                # It has arguments of jobs, which may be secret.
+                # The file contains arguments of jobs, which may be secret.
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            connected = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-            with closing(connected) as database:
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            with closing(connection) as database:
                 database.execute("PRAGMA synchronous = FULL")  # also after a loss of power
                 database.execute(begin)
                 yield Rows(database)  # closing the file undoes a failed block
@@ -191,7 +196,7 @@ class Store:
             raise self._unusable(error) from None
 
     def _unusable(self, error: sqlite3.Error | OSError) -> StoreError:
-        """Error with what to do about it; the file may have an unfinished move, so it stays."""
+        """Error with a remedy; the file may contain an unfinished move, so it is kept."""
         is_damaged = isinstance(error, _NotUsable) or (
             getattr(error, "sqlite_errorcode", -1) & 0xFF in DAMAGED
         )
@@ -206,17 +211,18 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _upgrade(database: sqlite3.Connection) -> None:
-    """Bring the tables to this version; those before had changes of specifications here."""
-    if left := database.execute("SELECT owner FROM patches").fetchone():
+    """Upgrade the tables to this version; older versions had changes of specifications here."""
+    if row := database.execute("SELECT owner FROM patches").fetchone():
         raise _NotUsable(
-            f"another version of streamplace has begun a change of {left[0]}; finish it with that"
+            f"another version of streamplace has begun a change of {row[0]}; finish it with that "
+            "version"
         )
     database.execute("DROP TABLE patches")
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:
-    """Whether a file is not new; raise _NotUsable for another version's, and for another file."""
+    """Whether a file is not new; raise _NotUsable if another version or program wrote it."""
     version = _version(database)
     is_new = not version and not database.execute("SELECT 1 FROM sqlite_master").fetchone()
     if version != VERSION and not is_new:
@@ -231,10 +237,10 @@ class Holder(BaseModel):
 
     model_config = WHOLE
 
-    host: str  # its machine
-    boot: str = ""  # start of that machine, as others may have its name; empty if unknown
-    process: int
-    started: int  # start time of its process, in the kernel's clock ticks; 0 if unknown
+    host: str  # name of its machine
+    boot: str = ""  # boot id of its machine, as several may have one name; empty if unknown
+    process: int  # id
+    started: int  # start time in the kernel's clock ticks; 0 if unknown
 
     @classmethod
     def current(cls) -> "Holder":
@@ -244,12 +250,12 @@ class Holder(BaseModel):
 
     @property
     def is_here(self) -> bool:
-        """Whether its process is one of this machine."""
+        """Whether it is a process of this machine."""
         return {"host": self.host, "boot": self.boot} == _machine()
 
     @property
     def runs(self) -> bool:
-        """Whether its process runs on this machine; another one may have got its id since."""
+        """Whether it runs on this machine, and is not another process with its id."""
         return self.is_here and _started(self.process) == self.started
 
     def __str__(self) -> str:
@@ -261,12 +267,12 @@ class Claimed(BaseModel):
 
     model_config = WHOLE
 
-    holder: Holder | None = None  # None if its command has left it
-    renewed: str = ""  # when its holder last said that it runs
+    holder: Holder | None = None  # None if its command has released it
+    renewed: str = ""  # time of the last renewal by its holder
 
     @property
     def is_held(self) -> bool:
-        """Whether the process that carries it on still runs, or may do so on another machine."""
+        """Whether its holder still runs, or may run on another machine."""
         if self.holder is None or self.holder.is_here:
             return self.holder is not None and self.holder.runs
         return bool(self.renewed) and seconds_since(self.renewed) < LEASE_SECONDS
@@ -275,19 +281,19 @@ class Claimed(BaseModel):
 C = TypeVar("C", bound=Claimed)
 
 
-def held(row: C) -> C:
-    """Row that this process carries on from now on."""
+def with_holder(row: C) -> C:
+    """Row with this process as its holder."""
     return row.model_copy(update={"holder": Holder.current(), "renewed": utc_now()})
 
 
 def keep_renewed(claim: object, renew: Callable[[], None]) -> None:
-    """Call a function that renews a claim, as long as that lives."""
-    alive = ref(claim)
+    """Call a function that renews a claim, as long as the claim exists."""
+    reference = ref(claim)
 
     def repeat() -> None:
         while True:
             sleep(RENEWAL_SECONDS)
-            if alive() is None:
+            if reference() is None:
                 return
             with suppress(StreamplaceError):
                 renew()
@@ -314,17 +320,17 @@ class TakenOver(StreamplaceError):
 
 @dataclass(slots=True, weakref_slot=True)
 class Claim(Generic[C]):
-    """The claim of this process on a row of a table, its journal."""
+    """The claim of this process on a row of a table."""
 
     table: Table[C]
     owner: str  # of the row
-    journal: C
+    journal: C  # the row
 
     def __post_init__(self) -> None:
         keep_renewed(self, renewal(self.table))
 
     def save(self, **changes: object) -> None:
-        """Write the next step; raise TakenOver if the row is another's, or was deleted."""
+        """Write the next step; raise TakenOver if another process has the row, or deleted it."""
         journal = self.journal.model_copy(update={"renewed": utc_now(), **changes})
         with Store.usual().transaction() as rows:
             if not (numbers := self._own(rows)):
@@ -334,7 +340,7 @@ class Claim(Generic[C]):
         self.journal = journal
 
     def leave(self) -> None:
-        """Leave the row, unless it was deleted, to the next command."""
+        """Release the row for the next command, unless it was deleted."""
         free = self.journal.model_copy(update={"holder": None})
         self._close(lambda rows, number: rows.put(self.table, number, free))
 
@@ -343,7 +349,7 @@ class Claim(Generic[C]):
         self._close(lambda rows, _: rows.delete(self.table, self.owner))
 
     def _close(self, act: Callable[[Rows, int], None]) -> None:
-        """Write the last step, now or with the next transaction; the claim ends in any case."""
+        """Write the last step, now or in the next transaction."""
         store = Store.usual()
 
         def step(rows: Rows) -> None:
@@ -355,30 +361,30 @@ class Claim(Generic[C]):
             with store.transaction() as rows:
                 step(rows)
         except StoreError:
-            _LEFT.setdefault(store.path, []).append(step)
+            _PENDING.setdefault(store.path, []).append(step)
 
     def _own(self, rows: Rows) -> list[int]:
-        """Numbers of the row, if it was not deleted."""
-        found = rows.all(self.table, self.owner)
-        for row in found.values():
+        """Number of the row, in a list that is empty if it was deleted."""
+        owned = rows.all(self.table, self.owner)
+        for row in owned.values():
             if row.holder not in (None, self.journal.holder):
                 raise TakenOver(f"{row.holder} has gone on with it meanwhile, so this one ends")
-        return [*found]
+        return [*owned]
 
 
-def taken(table: Table[C], owner: str, refuse_held: Callable[[C], None]) -> C | None:
+def claim_row(table: Table[C], owner: str, refuse_held: Callable[[C], None]) -> C | None:
     """Claim the row of an owner; None if there is none, an error if a process carries it on."""
     with Store.usual().transaction() as rows:
         for number, stored in rows.all(table, owner).items():
             refuse_held(stored)
-            journal = held(stored)
+            journal = with_holder(stored)
             rows.put(table, number, journal)
             return journal
     return None
 
 
 def _machine() -> dict[str, str]:
-    """Name of this machine, and the id of its start."""
+    """Name and boot id of this machine."""
     boot = ""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -386,7 +392,7 @@ def _machine() -> dict[str, str]:
 
 
 def _started(process: int) -> int | None:
-    """Start time of a process of this machine, in clock ticks; None if there is no such process."""
+    """Start time of a process here in clock ticks; 0 if unknown, None if it has ended."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
         return int(text.rpartition(")")[2].split()[19])
@@ -407,6 +413,6 @@ def utc_now() -> str:
 
 
 def seconds_since(at: str) -> float:
-    """Seconds since such a time, by the clock of the day; at least 0."""
-    began = datetime.fromisoformat(at)
-    return max(0.0, (datetime.now(began.tzinfo) - began).total_seconds())
+    """Seconds since a time of a row, by the system clock; at least 0."""
+    moment = datetime.fromisoformat(at)
+    return max(0.0, (datetime.now(moment.tzinfo) - moment).total_seconds())

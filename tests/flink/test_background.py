@@ -101,7 +101,7 @@ def test_a_port_alone_does_not_make_a_task_manager_local(monkeypatch, hosts, fou
     assert processes_of(flink(*managers)) == found
 
 
-def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(clock, monkeypatch):
+def test_task_managers_with_unreadable_threads_are_measured_as_wholes(clock, monkeypatch):
     """Where there is no jcmd; neither Java nor remote tuples are said to cost nothing."""
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
@@ -146,14 +146,14 @@ def busy(clock, monkeypatch):
 
 
 @pytest.mark.parametrize("job", ["job", None])
-def test_a_job_that_is_named_or_runs_shows_what_java_and_crossing_cost(busy, job):
+def test_a_running_job_shows_the_costs_of_java_and_of_remote_tuples(busy, job):
     measured = FlinkEngine(busy.rest).cluster(job, 10.0)
     assert not measured.sending.is_assumed
     assert measured.sending.fixed == pytest.approx(0.1, rel=0.1)
     assert measured.java == pytest.approx(0.01)
 
 
-def test_a_job_that_does_not_run_is_no_reason_not_to_measure_the_cluster(busy):
+def test_the_cluster_is_measured_although_a_job_does_not_run(busy):
     """Unless it is named: then what it shows is wanted."""
     busy.states, busy.answers["GET /jobs"] = ["RESTARTING"], jobs({"job": "RESTARTING"})
     measured = FlinkEngine(busy.rest).cluster(None, 10.0)
@@ -162,7 +162,7 @@ def test_a_job_that_does_not_run_is_no_reason_not_to_measure_the_cluster(busy):
         FlinkEngine(busy.rest).cluster("job", 10.0)
 
 
-def test_what_java_and_jobs_that_stay_take_is_reserved_in_the_cluster_file():
+def test_cpu_of_java_and_of_staying_jobs_is_reserved_in_the_cluster_file():
     """In MIPS, beside the headers, the headroom and the cost of a remote tuple."""
     given: dict[str, Any] = {"mips": "1000 MIPS", "bandwidth": "106 Mbps", "beside": {"a": 0.5}}
     assert "reserved = 500 " in measured_cluster(flink(MANAGER), **given).as_toml()
@@ -190,7 +190,7 @@ HALF = RemoteFlow(5e4, 2.5e6)
         ("rescale", 1e5, "ab", "abab", HALF),
     ],
 )
-def test_tuples_cross_between_subtasks_that_are_joined_and_apart(
+def test_tuples_cross_between_joined_subtasks_on_different_devices(
     kind, tuples, senders, receivers, flow
 ):
     """They count at both ends, in tuples and in bytes.
@@ -252,7 +252,7 @@ def loads(**cores):
         ({"source": 0.3, "garbage": 0.04}, (0.03, 0.01)),
     ],
 )
-def test_threads_are_those_of_the_task_that_they_work_for(cores, helpers):
+def test_threads_are_charged_to_the_task_that_they_work_for(cores, helpers):
     """By their names, else in proportion to the tasks' CPU."""
     threads = loads(map=0.1, **cores)
     subtasks = [subtask(SOURCE, "source", wrote=1.0), subtask(MAP, "map")]
@@ -273,7 +273,7 @@ PRODUCER = "kafka-producer-network-thread | producer"
         ("kafka-admin-client-thread | orders-0", [0.04, 0.04]),  # a source's; there is none
     ],
 )
-def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(thread, cores):
+def test_threads_of_kafka_clients_are_charged_to_sinks_and_sources(thread, cores):
     """Of all subtasks of the TaskManager, in proportion to what they write."""
     writers = [f"out: Writer ({i}/2)#0" for i in (1, 2)]
     threads = [ThreadLoad(name, 0.1) for name in writers] + [ThreadLoad(thread, 0.08)]
@@ -299,7 +299,7 @@ def test_java_itself_is_the_mean_of_task_managers_with_subtasks():
         (SendingCost(1e-6, 2e-9), {"": "40 Mbps", "d1": "10 Mbps"}, (1e-6, 2e-9)),
     ],
 )
-def test_what_is_neither_measured_nor_given_is_assumed_and_said(sending, cards, costs):
+def test_unknown_costs_and_cards_are_assumed_and_marked(sending, cards, costs):
     """Where nothing crosses, crossing is not free; nor has a TaskManager a card per neighbour."""
     rest = FakeFlink(healthy("d0", "d1")).rest
     text = measured_cluster(rest, "2000", "1 Gbps", cards, sending=sending).as_toml()
@@ -346,7 +346,7 @@ def test_task_managers_on_kubernetes_have_the_cpu_of_their_settings(settings, co
 
 
 @pytest.mark.parametrize("cpu", ["-1.0", "many"])
-def test_an_assumed_cpu_limit_is_told(cpu):
+def test_an_assumed_cpu_limit_has_a_note(cpu):
     """Containers of one machine have addresses of their own, and each sees all of its cores."""
     found = containers({"kubernetes.taskmanager.cpu": cpu}, 8, 8, 8, 8)
     assert sum(device.cores for device in found.devices) == 32
@@ -363,12 +363,12 @@ def test_an_assumed_cpu_limit_is_told(cpu):
         (("0 Mbps",), "the speed must be above 0"),
     ],
 )
-def test_bad_cards_are_one_clear_line(texts, message):
+def test_bad_cards_are_refused_in_one_line(texts, message):
     with pytest.raises(StreamplaceError, match=message):
         parse_cards(texts)
 
 
-def test_cards_alone_limit_pairs_whose_bandwidth_is_assumed():
+def test_cards_alone_limit_pairs_with_an_assumed_bandwidth():
     """An assumed bandwidth of a pair would make fast cards useless; slow ones limit as before."""
     rest = FakeFlink(healthy("d0", "d1")).rest
 
@@ -390,7 +390,7 @@ def test_cards_alone_limit_pairs_whose_bandwidth_is_assumed():
         (400.0, {"": "1 Gbps"}, "1 Gbps"),
     ],
 )
-def test_an_assumed_network_carries_what_the_job_sends(shop, megabytes, cards, speed):
+def test_an_assumed_network_carries_the_traffic_of_the_job(shop, megabytes, cards, speed):
     """One that suffices or is given stays; the source sends all to the other TaskManager."""
     flink, passed = shop(devices=("dev-0", "dev-1")), megabytes * 1e6
     read = rates(100, 0, passed, 0, busy=0.5)
@@ -411,7 +411,7 @@ def test_an_assumed_network_carries_what_the_job_sends(shop, megabytes, cards, s
     assert notes == (message if speed == "3464 Mbps" else [])
 
 
-def test_the_command_tells_what_it_assumes(run, tmp_path):
+def test_the_command_prints_its_assumptions(run, tmp_path):
     """And knows no TaskManager that is not there."""
     with FakeFlink(ANSWERS).served() as flink:
         asked = ("flink", "cluster", "--rest", flink.url)

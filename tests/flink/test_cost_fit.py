@@ -22,7 +22,7 @@ def cores_at(cost, rate):
 
 
 @given(FIXED_PARTS, PER_TUPLE_PARTS)
-def test_both_parts_are_found_where_rates_differ(fixed, each):
+def test_different_rates_give_both_parts(fixed, each):
     """At rates from nearly idle to far above, without noise."""
     rates = fixed / each * np.array([0.05, 0.3, 2.0, 10.0, 60.0])
     cost = task_cost([Observation(rate, fixed + each * rate) for rate in rates.tolist()])
@@ -32,7 +32,7 @@ def test_both_parts_are_found_where_rates_differ(fixed, each):
 
 
 @given(FIXED_PARTS, PER_TUPLE_PARTS, st.floats(10.0, 1e5))
-def test_a_task_costs_what_was_measured_at_the_rate_that_was_seen(fixed, each, rate):
+def test_a_task_has_the_measured_cost_at_the_measured_rate(fixed, each, rate):
     """Whatever the prior is; at another rate it costs neither less nor more than is possible."""
     cores = fixed + each * rate
     cost = task_cost([Observation(rate, cores)])
@@ -57,7 +57,7 @@ def test_a_thread_that_never_sleeps_works_for_its_tuples(cores, rate, wakes):
 
 
 @given(st.floats(40e-6, 90e-6), st.floats(20.0, 600.0), st.floats(0.0, 1e-5), st.floats(4.0, 100.0))
-def test_wake_ups_for_several_tuples_tell_what_is_there_at_any_rate(each_wake, wakes, each, batch):
+def test_wake_ups_for_several_tuples_give_the_fixed_cost(each_wake, wakes, each, batch):
     """So one rate tells the cost at others, up to what is not known of a wake-up."""
     fixed, rate = each_wake * wakes, batch * wakes
     cost = task_cost([Observation(rate, fixed + each * rate, wakes)])
@@ -65,20 +65,20 @@ def test_wake_ups_for_several_tuples_tell_what_is_there_at_any_rate(each_wake, w
     assert cores_at(cost, 4 * rate) == pytest.approx(fixed + 4 * each * rate, abs=3 * error)
 
 
-def test_wake_ups_where_sources_are_held_back_are_no_fixed_load():
+def test_wake_ups_of_a_held_back_job_are_no_fixed_load():
     """As of Kafka's source that reads what waits: it wakes up for every fetch."""
     cost = task_cost([Observation(3700.0, 0.012, 300.0, held_back=1.0)])
     assert cost == task_cost([Observation(3700.0, 0.012)])
     assert cost.fixed < task_cost([Observation(3700.0, 0.012, 300.0)]).fixed
 
 
-def test_a_thread_that_wakes_up_for_every_tuple_tells_nothing_but_the_prior():
+def test_a_thread_that_wakes_up_for_every_tuple_adds_nothing_to_the_prior():
     """As of sources that Flink's own limiter of rates holds back."""
     each = task_cost([Observation(1000.0, 0.02, 1000.0)])
     assert each == task_cost([Observation(1000.0, 0.02)])
 
 
-def test_what_is_there_at_any_rate_is_no_more_than_wake_ups_cost():
+def test_the_fixed_cost_is_at_most_that_of_wake_ups():
     """As of a join on a slow TaskManager: 15 µs per tuple where it runs fast (big diamond)."""
     cost = task_cost([Observation(182.0, 0.0067, 22.0)])
     assert cost.fixed <= 22 * 100e-6

@@ -132,7 +132,7 @@ def measure(sharing):
         (CpuPool("", 2.0), 2, [0.2], [0.1], {"beside": {"dev-1": 0.9}}, False),
     ],
 )
-def test_a_machine_that_is_full_limits_all_task_managers_on_it(
+def test_a_full_machine_limits_all_its_task_managers(
     measure, pool, number, src, out, facts, *, is_limited
 ):
     """Their parts have no more CPU together than there is, so a job carries what it did."""
@@ -155,7 +155,7 @@ def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure):
     assert JobRates(measured, one).factors[0] == 1.0
 
 
-def test_today_s_machines_carry_what_they_do_in_advice_too(sharing):
+def test_present_machines_carry_the_present_rate_in_advice(sharing):
     """Of two TaskManagers on three cores, one uses more than its equal part."""
     advice = advised(sharing(CpuPool("", 3.0), 2, [0.75], [0.75]), "1x")
     assert advice.carried.value >= advice.flow.rate
@@ -236,7 +236,7 @@ def together(clock, monkeypatch):
     return flink
 
 
-def test_what_another_job_takes_is_counted_where_it_takes_it(together):
+def test_cpu_of_another_job_counts_on_its_task_managers(together):
     """One of its two subtasks has a hot key: what it takes is no CPU that this job could use."""
     taken = cores_used(together.rest, ["other"], 10)
     assert taken == pytest.approx({"dev-0": 1.6, "dev-1": 0.1})
@@ -280,7 +280,7 @@ def present_beside(monkeypatch, *others):
     return present_of("job", tasks, edges, measured, processes)
 
 
-def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(monkeypatch):
+def test_remote_tuples_are_measured_on_task_managers_with_free_cpu(monkeypatch):
     """As many tuples cross at both ends; the threads of the full one take a third of the CPU."""
     present = present_beside(monkeypatch)
     assert [one.share.is_full for one in present.usage.values()] == [True, False]
@@ -288,9 +288,7 @@ def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(monkeypatch):
 
 
 @pytest.mark.parametrize(("where", "is_measured"), [("tm-1", False), ("tm-0", True)])
-def test_what_remote_tuples_cost_is_not_measured_beside_those_of_other_jobs(
-    monkeypatch, where, is_measured
-):
+def test_remote_tuples_are_not_measured_beside_those_of_other_jobs(monkeypatch, where, is_measured):
     """The threads that send and receive serve all jobs; what stays on one TaskManager is none."""
     source = RunningSubtask("other", "v0", 0, "tm-0", "x (1/1)#0", 0.0)
     sink = RunningSubtask("other", "v1", 0, where, "y (1/1)#0", 0.0)
@@ -307,7 +305,7 @@ def checked(load, sustained=None, *, is_limited=True):
     return found
 
 
-def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost():
+def test_the_prediction_is_the_rest_of_the_limit_over_the_cost():
     """Java, the network and the headroom are taken off, and sending costs something."""
     found = checked(1.0)
     left = (1 - FLINK_HEADROOM) * (0.25 - 0.01 - 0.02)
@@ -316,7 +314,7 @@ def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost():
     assert checked(1.0, 50.0).measured == 50.0  # what lasts, if a backlog shows it
 
 
-def test_more_than_was_measured_is_right_while_there_is_cpu_left():
+def test_a_prediction_above_the_measured_rate_holds_while_cpu_is_free():
     """A job that is offered little is not carried badly; less than was measured is wrong."""
     assert checked(1.0).contradicts
     assert checked(0.9).contradicts  # a source is held back
@@ -328,7 +326,7 @@ def test_more_than_was_measured_is_right_while_there_is_cpu_left():
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
-def test_a_saturated_job_is_predicted_as_it_runs(flink, graph_jar):
+def test_a_saturated_job_is_predicted_at_its_rate(flink, graph_jar):
     """Fast tuples, whose source keeps its rate in a thread of its own, on two quarters of a core.
 
     The bounds are for machines on which others work, too.
@@ -405,7 +403,7 @@ def notes(measured):
         (0.01, 0.2, 0.0, 0.0, 0, None),  # locks, or counters that are read late
     ],
 )
-def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
+def test_a_waiting_operator_has_the_rate_of_an_always_busy_subtask(
     looked, cpu, busy, delay, garbage, limit, part
 ):
     measured = looked(busy=busy, cpu=cpu, delay=delay, garbage=garbage)
@@ -417,12 +415,12 @@ def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
     assert notes(measured) == ([] if part is None else [message])
 
 
-def test_what_waits_under_a_quota_that_stops_it_may_wait_for_cpu(looked, clock, monkeypatch):
+def test_under_a_quota_an_operator_may_wait_for_cpu(looked, clock, monkeypatch):
     monkeypatch.setattr(windows, "throttled_seconds", lambda _: 0.3 * clock.now)
     assert most_rates(looked(busy=0.8, cpu=0.1)) == [0, 0, 0]
 
 
-def test_sources_and_what_works_per_checkpoint_have_no_limit(looked, clock):
+def test_sources_and_committers_have_no_limit(looked, clock):
     """Some sources are busy while they wait for input, or for what limits their rate.
 
     A committer reads a message per second, and waits for what it commits to.
@@ -444,7 +442,7 @@ def test_operators_that_wait_for_python_have_no_limit(looked, monkeypatch):
     assert notes(measured) == []
 
 
-def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not():
+def test_a_runnable_thread_runs_or_has_run_delay():
     """Two processes that never sleep share a core."""
     core = min(os.sched_getaffinity(0))
     code = f"import os; os.sched_setaffinity(0, [{core}]); os.write(1, b'up')\nwhile True: pass"
@@ -483,7 +481,7 @@ def test_threads_that_serve_a_subtask_use_cores_beside_it(sharing, monkeypatch):
     assert graph.attributes[CONSISTENCY_ERROR] == pytest.approx(0.0, abs=0.05)
 
 
-def test_a_profile_predicts_what_an_operator_that_waits_holds_the_job_to(looked, clock):
+def test_a_profile_predicts_the_limit_of_a_waiting_operator(looked, clock):
     """A subtask reads 50 tuples/s while it is busy all the time; CPU would carry far more."""
     flink = splitting(clock, 2.0)
     source = flink.vertices["v0"]

@@ -53,7 +53,7 @@ def test_the_cpu_of_a_process_is_divided_by_its_dumps(clock):
     assert not [doubt for doubt in measured.doubts if "ipt of" in doubt or "dumps" in doubt]
 
 
-def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock):
+def test_waiting_operators_and_legacy_sources_have_their_own_cpu(clock):
     """Flink reports no busy time of the source, and calls what waits busy all the time."""
     flink = elsewhere(clock, dict(zip(NAMES, (0.3, 0.02, 0.3), strict=True)), 1.24)
     del flink.on_core["far"]["Source: src (1/2)#0"], flink.on_core["far"]["Source: src (2/2)#0"]
@@ -71,7 +71,7 @@ def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock):
     assert [*measured.waiting] == ["v1"]
 
 
-def test_what_native_threads_take_is_charged_and_widens_intervals(clock):
+def test_cpu_of_native_threads_is_charged_and_widens_intervals(clock):
     """Java's threads were on a core for 0.4 s per second, and the process took twice that."""
     parts = dict(zip(NAMES, (0.05, 0.1, 0.05), strict=True))
     origins = []
@@ -80,16 +80,16 @@ def test_what_native_threads_take_is_charged_and_widens_intervals(clock):
         assert sum(cores_of(measured)) == pytest.approx(cores - 0.06, abs=0.03)
         origins.append(measured.origin.error)
         graph = measured_graph(measured, MIPS)
-        errors, steady = errors_for(graph), errors_for(replace(graph, attributes=ATTRIBUTES))
+        errors, steady = (
+            errors_for(graph),
+            errors_for(replace(graph, attributes={"profile windows": 1})),
+        )
         assert errors.high == pytest.approx(steady.high * (1 + measured.origin.error), rel=1e-3)
     assert origins[1] == pytest.approx(0.7, abs=0.1)
     assert origins[0] < origins[1]
 
 
-ATTRIBUTES = {"profile windows": 1}
-
-
-def test_noise_of_dumps_is_no_part_at_any_rate(clock):
+def test_noise_of_dumps_is_no_constant_load(clock):
     """One subtask reads twice as much as the other, and is seen as often."""
     flink = elsewhere(clock, dict(zip(NAMES, (0.1, 0.3, 0.1), strict=True)), 1.0)
     flink.vertices["v1"].shares = (2 / 3, 1 / 3)
@@ -98,7 +98,7 @@ def test_noise_of_dumps_is_no_part_at_any_rate(clock):
     assert measured.constant["v1"] < 0.1 * measured.cpu["v1"].cores
 
 
-def test_native_threads_that_a_task_has_started_are_its_own():
+def test_native_threads_are_charged_to_the_task_that_started_them():
     """They inherit its name, where the kernel keeps all of it."""
     subtask = RunningSubtask("job", "v", 0, "dev", "mean (1/4)#0", 900.0)
     loads = [ThreadLoad(subtask.thread, 0.1, 0.02), ThreadLoad(subtask.thread, 0.03, 0.0)]

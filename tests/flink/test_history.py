@@ -26,7 +26,7 @@ def ledger():
     append_entries(RUNS)
 
 
-def test_history_shows_predicted_and_measured_and_what_held(run, ledger):
+def test_history_shows_predicted_and_measured_rates_and_coverage(run, ledger):
     answer = run("flink", "history")
     assert answer.status == 0
     lines = (" ".join(line.split()) for line in answer.out.splitlines())

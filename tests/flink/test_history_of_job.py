@@ -59,13 +59,22 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def read(server, shop):
-    """History of the job in a namespace."""
+    """History of the job in a namespace, as a Flink runs it now."""
 
-    def call(namespace, span=DAY, **facts):
+    def call(namespace, span=DAY, flink=None):
         address = PrometheusAddress.of(f"prometheus:{server}?namespace={namespace}")
-        return read_history(Prometheus(address), shop(**facts).rest, "job", time_range(span, 0.0))
+        rest = (flink or shop()).rest
+        return read_history(Prometheus(address), rest, "job", time_range(span, 0.0))
 
     return call
+
+
+@pytest.fixture
+def offers(tmp_path, monkeypatch):
+    """A file of offers in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "offers.toml").write_text('offers = [{name = "small", price = 0.1, cores = 1}]\n')
+    return "offers.toml"
 
 
 def costs_in(graph):
@@ -123,11 +132,11 @@ def test_a_rate_is_a_percentile_or_a_multiple_of_the_peak(read, text, rate):
 
 
 @pytest.mark.parametrize("kind", ["gauges", "counters"])
-def test_gauges_of_rates_or_counters_do_alone(read, kind):
+def test_gauges_of_rates_or_counters_suffice(read, kind):
     check_costs(measured_graph(read(kind).profile(), MIPS))
 
 
-def test_busy_time_counts_where_nothing_tells_the_cpu(read):
+def test_busy_time_counts_if_the_cpu_is_unknown(read):
     profile = read("busy").profile()
     assert {cpu.source for cpu in profile.cpu.values()} == {BUSY_SHARE}
     check_costs(measured_graph(profile, MIPS), factor=1.3)
@@ -138,13 +147,13 @@ def test_uneven_keys_are_found(read):
     assert read("known").profile().shares == {}
 
 
-def test_counters_begin_again_without_a_peak(read):
+def test_restarted_counters_make_no_peak(read):
     history = read("resets")
     assert history.peak == pytest.approx(ONE_DAY.max(), rel=1e-6)
     check_costs(measured_graph(history.profile(), MIPS))
 
 
-def test_a_job_that_was_started_again_is_the_same_job(read):
+def test_a_restarted_job_is_the_same_job(read):
     history = read("again")
     whole = history.complete
     assert 0.98 < whole.mean() < 1
@@ -153,7 +162,7 @@ def test_a_job_that_was_started_again_is_the_same_job(read):
     check_costs(measured_graph(history.profile(), MIPS))
 
 
-def test_gaps_are_told(read):
+def test_gaps_have_a_note(read):
     history = read("late")
     told = (
         "metrics of the job are missing in 50.0 % of this time, for 12 h from 2026-01-01 00:00 on"
@@ -162,7 +171,7 @@ def test_gaps_are_told(read):
     assert history.peak == pytest.approx(ONE_DAY[12:].max())
 
 
-def test_what_waits_has_arrived(read):
+def test_pending_tuples_have_arrived(read):
     history = read("lags")
     grown = 2 * 5.0 / 2
     assert history.peak == pytest.approx(ONE_DAY.max() + grown, rel=1e-3)
@@ -170,7 +179,7 @@ def test_what_waits_has_arrived(read):
     assert source.growth == pytest.approx(grown, rel=0.01)
 
 
-def test_containers_tell_cpu_and_throttling(read):
+def test_containers_show_cpu_and_throttling(read):
     profile = read("pods").profile()
     graph = measured_graph(profile, MIPS)
     check_costs(graph)
@@ -190,7 +199,7 @@ def test_errors_of_dividing_cpu_cancel_out_over_equal_taskmanagers(read):
     assert errors == [1.8, 0.05]
 
 
-def test_memory_is_what_is_left_after_collections(read):
+def test_memory_is_the_use_after_collections(read):
     used = read("known").memory
     assert used == pytest.approx((100e6, 500e6, 40e6, 64e6))
     assert used.process(1000e6) == pytest.approx(1000e6 - (500e6 - 150e6) - (64e6 - 40e6))
@@ -201,7 +210,7 @@ def test_memory_is_what_is_left_after_collections(read):
 
 
 @pytest.mark.parametrize("size", [300e6, 600e6])
-def test_a_pod_has_room_for_the_peak_of_its_memory(server, shop, size):
+def test_a_pod_has_room_for_the_peak_of_its_memory(read, shop, size):
     """Each of the present ones has 950 MB, of which it needs 576 MB for all of its slots."""
     flink = shop(
         settings={
@@ -214,26 +223,23 @@ def test_a_pod_has_room_for_the_peak_of_its_memory(server, shop, size):
     memory = {"memoryConfiguration": {"totalProcessMemory": 950_000_000}}
     managers = [bare_manager(device) | memory for device in flink.devices]
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    address = PrometheusAddress.of(f"prometheus:{server}?namespace=known")
-    history = read_history(Prometheus(address), flink.rest, "job", time_range(DAY, 0.0))
+    history = read("known", flink=flink)
     offers = Catalogue.of([Offer("pod", 0.5, cores=2, memory=size), Offer("large", 2.0, cores=2)])
     advice = FlinkEngine(flink.rest).advise("job", "1x", offers, SETTINGS, history=history)
     assert advice.plan.machines == {"pod" if size > 576e6 else "large": 1}
     assert "which all run the same operators" in advice.cpu
 
 
-def test_late_checkpoints_are_told(server, shop):
+def test_late_checkpoints_have_a_note(read, shop):
     flink = shop()
     kept = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
     flink.answers["GET /jobs/job/checkpoints/config"] = kept | {"interval": 60_000}
     for namespace, is_late in (("lags", True), ("known", False)):
-        address = PrometheusAddress.of(f"prometheus:{server}?namespace={namespace}")
-        history = read_history(Prometheus(address), flink.rest, "job", time_range(DAY, 0.0))
-        notes = [*history.checkpoints.notes()]
+        notes = [*read(namespace, flink=flink).checkpoints.notes()]
         assert any("longer than their interval of 1 min" in note for note in notes) == is_late
 
 
-def test_too_many_samples_are_told_and_windows_are_longer(read, monkeypatch):
+def test_too_many_samples_make_windows_longer_with_a_note(read, monkeypatch):
     monkeypatch.setattr(reading, "MAX_SAMPLES", 6500)
     history = read("known", SPAN)
     assert history.grid.step == 3600
@@ -247,7 +253,7 @@ def test_answers_are_divided_by_time(read, monkeypatch):
     assert read("known", SPAN).total.tolist() == whole.total.tolist()
 
 
-def test_advice_has_the_cost_of_the_rates_that_there_were(read, shop):
+def test_advice_has_the_cost_of_past_rates(read, shop):
     history = read("known", SPAN)
     engine = FlinkEngine(shop().rest)
     advice = engine.advise("job", "1.2x", OFFERS, SETTINGS, history=history)
@@ -288,28 +294,26 @@ def refused(flink, run, *words):
         ("?namespace=known", DAY, {"facts": {"name": "bazaar"}}, "it has those of 'shop'"),
         ("?namespace=late", "2026-01-01..2026-01-01T06:00", {}, "of another time"),
         ("", DAY, {}, "two jobs are called 'shop' at the same time"),
-        ("?name-space=x", DAY, {}, "'name-space' is no label"),
+        ("?name-space=x", DAY, {}, "'name-space' is not a label"),
         ("?namespace=none", DAY, {}, "it has none of any job of Flink"),
         ("", "yesterday", {}, "yesterday"),
         ("", "2026-01-02..2026-01-01", {}, "ends before it begins"),
         ("", "100d", {}, "it may be 2000 hours at most"),
     ],
 )
-def test_what_is_not_there_is_told_in_one_line(server, shop, run, query, since, facts, told):
+def test_a_missing_history_is_refused_in_one_line(server, shop, run, query, since, facts, told):
     flink = shop(**facts)
     assert told in refused(flink, run, "--from", f"prometheus:{server}{query}", "--since", since)
 
 
 @pytest.mark.parametrize("rate", ["200%", "0%", "x%", "fast"])
-def test_a_rate_that_is_none_is_refused_before_anything_is_read(refusal, rate):
+def test_a_malformed_rate_is_refused_before_anything_is_read(refusal, rate):
     words = ("flink", "advise", "--from", "prometheus:http://127.0.0.1:9", "--rate", rate)
     assert rate in refusal(*words)
 
 
-def test_a_regular_expression_chooses_among_labels(server, shop):
-    address = PrometheusAddress.of(f"prometheus:{server}?namespace=~kno.*")
-    history = read_history(Prometheus(address), shop().rest, "job", time_range(DAY, 0.0))
-    assert history.peak == pytest.approx(hourly_rates()[:24].max())
+def test_a_regular_expression_chooses_among_labels(read):
+    assert read("~kno.*").peak == pytest.approx(hourly_rates()[:24].max())
 
 
 def test_a_history_without_the_running_job_is_refused(server, run):
@@ -323,16 +327,19 @@ def test_a_history_without_the_running_job_is_refused(server, run):
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (said(b"", 401), "asks for authorization (401); put NAME:PASSWORD"),
-        (said(b"no", 403), "asks for authorization (403)"),
-        (said(b"<html>"), "it answers 200, and no document"),
-        (said(b"gone", 404), "it answers 404, and no document"),
+        (said(b"", 401), "requires authorization (401); put NAME:PASSWORD"),
+        (said(b"no", 403), "requires authorization (403)"),
+        (said(b"<html>"), "it answers 200 without a document"),
+        (said(b"gone", 404), "it answers 404 without a document"),
         (said(b'{"status": "error", "error": "too many samples"}', 422), "too many samples"),
-        (said(b'{"status": "success", "data": {"result": [{"values": 3}]}}'), "is not Prometheus'"),
+        (
+            said(b'{"status": "success", "data": {"result": [{"values": 3}]}}'),
+            "not one of Prometheus",
+        ),
         (said(b"", 302, "http://elsewhere"), "it answers 302"),
     ],
 )
-def test_what_is_no_prometheus_is_told_in_one_line(shop, run, answer, told):
+def test_a_server_that_is_no_prometheus_is_refused_in_one_line(shop, run, answer, told):
     flink = shop()
     with FakeFlink(otherwise=answer).served() as other:
         assert told in refused(flink, run, "--from", f"prometheus:{other.url}")
@@ -350,27 +357,23 @@ def test_a_password_is_sent_and_belongs_in_the_environment(shop, run, monkeypatc
     assert "secret" not in line
 
 
-def test_a_profile_of_history_is_planned_with_its_trace(server, shop, run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "offers.toml").write_text('offers = [{name = "small", price = 0.1, cores = 1}]\n')
+def test_a_profile_of_history_is_planned_with_its_trace(server, shop, run, offers):
     flink = shop()
     words = ("--from", f"prometheus:{server}?namespace=known", "--since", SPAN)
     with flink.served():
         answer = run("flink", "profile", "--rest", flink.url, *words, "-o", "shop")
     assert answer.status == 0, answer.err
     assert "3 d of Prometheus from 2026-01-01 00:00 on" in answer.err
-    planned = ("plan", "shop/graph.json", "--trace", "shop/rates.csv", "--offers", "offers.toml")
+    planned = ("plan", "shop/graph.json", "--trace", "shop/rates.csv", "--offers", offers)
     plan = json.loads(run(*planned, "--evaluations", "500", "--json").out)
     assert len(plan["hours"]) == 24 * DAYS
 
 
-def test_the_command_advises_from_history(server, shop, run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "offers.toml").write_text('offers = [{name = "small", price = 0.1, cores = 1}]\n')
+def test_the_command_advises_from_history(server, shop, run, offers):
     flink = shop()
     words = ("--from", f"prometheus:{server}?namespace=known", "--since", SPAN)
     with flink.served():
-        command = ("flink", "advise", "--rest", flink.url, "--offers", "offers.toml", *words)
+        command = ("flink", "advise", "--rest", flink.url, "--offers", offers, *words)
         document = json.loads(run(*command, "--json").out)
         printed = run(*command, "--rate", "95%")
     assert document["rate"] == pytest.approx(hourly_rates().max())

@@ -76,7 +76,7 @@ def machine(clock, monkeypatch):
     return made
 
 
-def test_a_profile_is_the_truth(machine):
+def test_a_profile_has_the_known_values(machine):
     """Rates, selectivities, payloads, CPU per tuple, parallelism and partitioning."""
     found = profile(writing_shop(machine.clock).rest, "job", 10)
     graph = measured_graph(found, MIPS)
@@ -92,7 +92,7 @@ def test_a_profile_is_the_truth(machine):
     assert "unmeasured" not in graph.attributes
 
 
-def test_what_reads_nothing_is_told(machine):
+def test_an_operator_that_reads_nothing_has_a_doubt(machine):
     """Its costs per tuple are unknown, as behind a window that does not fire meanwhile."""
     job = writing_shop(machine.clock)
     job.vertices["v2"].rates |= dict.fromkeys(("numRecordsIn", "numBytesIn"), 0.0)
@@ -109,7 +109,7 @@ def test_rescaled_streams_are_profiled_as_such(machine):
     assert graph.streams.partitioning == ("rescale", "rescale")
 
 
-def test_threads_that_are_not_there_are_told(machine):
+def test_a_missing_thread_has_a_doubt(machine):
     """A subtask without a thread of its name has Flink's busy time alone; so has its operator."""
     machine.hidden = "split (2/2)#0"
     found = profile(writing_shop(machine.clock).rest, "job", 10)
@@ -121,7 +121,7 @@ def test_threads_that_are_not_there_are_told(machine):
     assert not {"cpu of src", "cpu of out"} & attributes.keys()
 
 
-def test_subtasks_that_have_read_all_of_their_input_take_nothing(machine):
+def test_subtasks_that_have_read_all_of_their_input_use_no_cpu(machine):
     """As of a source with fewer files than subtasks; the CPU of the others is measured."""
     ended = {"status": "FINISHED", "metrics": {"accumulated-busy-time": 50.0}}
     flink = writing_shop(machine.clock)
@@ -150,7 +150,7 @@ def test_threads_of_one_name_share_their_cpu(machine):
     assert "ipt of split (2): " in "; ".join(found.doubts)
 
 
-def test_python_processes_are_told(machine, monkeypatch):
+def test_python_processes_have_a_doubt(machine, monkeypatch):
     """What they take is not in the CPU of their TaskManager."""
     assert profile(writing_shop(machine.clock).rest, "job", 10).doubts == []
     monkeypatch.setattr(profiling, "runs_python", cpu.runs_python)
@@ -166,7 +166,7 @@ def test_python_processes_are_told(machine, monkeypatch):
     assert isinstance(doubt, Remedy)  # the job can be run without them, so moves print it
 
 
-def test_a_heap_that_is_nearly_full_is_told(machine):
+def test_a_nearly_full_heap_has_a_doubt(machine):
     """The tasks take 0.26 cores."""
     for cores, is_full in ((0.2, False), (0.4, True)):
         machine.garbage = cores
@@ -174,7 +174,7 @@ def test_a_heap_that_is_nearly_full_is_told(machine):
         assert [doubt.startswith("on 'dev-0', garbage") for doubt in doubts] == [True] * is_full
 
 
-def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock):
+def test_each_doubt_is_stated_once_for_any_number_of_graphs(clock):
     """Back-pressured sources, and busy time where there are no threads to look at."""
     seen = profile(writing_shop(clock, blocked=1.5).rest, "job", 10)
     graph, known = measured_graph(seen, MIPS), [*seen.doubts]
@@ -186,7 +186,7 @@ def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock):
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.0, 0.0), (1.5, 0.0), (0.0, 1.5), (1.5, 1.5)])
-def test_it_is_told_which_sources_are_held_back(clock, first, second):
+def test_held_back_sources_are_named(clock, first, second):
     flink = writing_shop(clock, blocked=first)
     flink.vertices["v3"] = source("other", 5, 400, busy=0.01, blocked=second)
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
@@ -212,7 +212,7 @@ def test_a_backlog_that_arrives_in_transactions_does_not_grow(clock, seconds, st
     assert seen.flow.is_limited is falls_behind
 
 
-def test_lag_that_a_source_tells_late_is_known(clock, monkeypatch):
+def test_a_lag_that_is_reported_late_is_known(clock, monkeypatch):
     """As a source of Kafka does, from the first record that it reads on a slow TaskManager."""
     flink = writing_shop(clock)
     source, metrics = flink.vertices["v0"], flink._metrics
@@ -367,7 +367,7 @@ def writing(clock):
         (["RUNNING", "RUNNING", "RESTARTING"], r"is RESTARTING.*the reason"),
     ],
 )
-def test_a_job_that_does_not_run_is_told_by_its_state(writing, states, words):
+def test_a_job_that_does_not_run_is_refused_with_its_state(writing, states, words):
     """At once, with the reason, where Flink knows one."""
     writing.states = states
     with pytest.raises(FlinkError, match=f"job job {words}"):
@@ -408,7 +408,7 @@ def _from_anew(rate):
 
 
 @pytest.mark.parametrize("restart", [_attempt, _counts_again, _ended])
-def test_subtasks_that_begin_again_or_end_are_told(writing, restart):
+def test_subtasks_that_restart_or_end_stop_the_measurement(writing, restart):
     """What was measured of a job that goes on otherwise is no measurement."""
     restart(writing)
     with pytest.raises(FlinkError, match="restarted"):
@@ -438,7 +438,7 @@ def test_bytes_of_a_sink_may_fall(writing):
     assert profile(writing.rest, "job", 10).tuples["v2"] == pytest.approx(250)
 
 
-def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(writing):
+def test_earlier_counts_of_a_late_task_manager_are_not_new(writing):
     """Flink asks each separately, and sums up what it has by then.
 
     What was measured before cannot be compared with what one has counted that answers in the second
@@ -457,7 +457,7 @@ def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(wr
         steady_profile(writing.rest, "job", 10.0)
 
 
-def test_subtasks_of_which_flink_tells_no_metrics_are_told(writing):
+def test_subtasks_without_metrics_have_a_doubt(writing):
     """Unless they have ended, as then nothing of them is missing."""
     writing.vertices["v0"].told = lambda at: 1
     (doubt,) = [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
@@ -467,7 +467,7 @@ def test_subtasks_of_which_flink_tells_no_metrics_are_told(writing):
     assert not [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
 
 
-def test_metrics_that_flink_does_not_update_are_no_measurement(writing):
+def test_metrics_without_updates_are_no_measurement(writing):
     """As for minutes after the loss of a TaskManager; what the job has sent before is no rate."""
     writing.vertices["v0"].rates["Source__src.pendingRecords"] = 0.0
     for vertex in writing.vertices.values():
@@ -486,7 +486,7 @@ def held_back(clock, seconds):
     return steady_profile(flink.rest, "job", 10.0)
 
 
-def test_a_source_that_is_held_back_for_a_window_is_waited_for(clock):
+def test_a_source_that_is_held_back_for_a_window_is_awaited(clock):
     """What reads from it may write all results of a time at once, and read nothing meanwhile."""
     assert held_back(clock, 40).flow.rate == pytest.approx(100, rel=0.25)
 
@@ -497,7 +497,7 @@ def test_a_source_that_is_held_back_for_good_has_no_rate(clock):
         measured_graph(seen, MIPS)
 
 
-def test_a_flink_without_metrics_is_told_soon(writing):
+def test_a_flink_without_metrics_is_refused_soon(writing):
     """With what may be the cause."""
     for vertex in writing.vertices.values():
         vertex.rates = {}
@@ -526,7 +526,7 @@ def test_a_silent_source_beside_one_that_sends_has_no_rate(writing):
     assert not seen.flow.is_limited
 
 
-def test_what_has_ended_before_is_not_waited_for(writing):
+def test_ended_tasks_are_not_awaited(writing):
     """Such as a source that has read a file, and what loads that; the others run on."""
     writing.process_cpu = {"dev-0": 0.3}
     seen = steady_profile(with_more(writing, START).rest, "job", 10.0)
@@ -539,7 +539,7 @@ def test_what_has_ended_before_is_not_waited_for(writing):
     assert told.startswith("rate and ipt of 'more', 'load': counted as 0")
 
 
-def test_a_source_that_ends_while_it_is_measured_is_told(writing):
+def test_a_source_that_ends_during_the_measurement_stops_it(writing):
     """If others still run, the next measurement leaves it out."""
     with_more(writing, START + 5)
     with pytest.raises(FlinkError, match="source 'more'"):
@@ -602,7 +602,7 @@ def warming(clock, monkeypatch):
     return made
 
 
-def test_a_cold_job_is_waited_for(warming, caplog):
+def test_a_cold_job_is_measured_until_it_is_steady(warming, caplog):
     """The source's cost is that of the warm job, not four times as much; the log says why."""
     caplog.set_level(logging.DEBUG)
     seen = steady_profile(warming.flink.rest, "job", 5.0, 300.0)
@@ -613,7 +613,7 @@ def test_a_cold_job_is_waited_for(warming, caplog):
     assert seen.drift == 0
 
 
-def test_what_still_changes_is_part_of_the_profile(warming):
+def test_the_drift_is_part_of_the_profile(warming):
     """The patience is over while the source still becomes cheaper: its rates are less certain."""
     warming.half_life, warming.compilers = 40.0, 0.1
     seen = steady_profile(warming.flink.rest, "job", 10.0, 40.0)
@@ -633,7 +633,7 @@ def test_no_patience_is_one_window(warming):
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: row["job"])
-def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(row):
+def test_recorded_jobs_are_steady_only_at_their_final_cost(row):
     """RIoT on quotas of 0.18 core: its source takes 50 µs per tuple at first, and 8 at the end.
 
     For a minute its cost hardly falls, while compilers take most of the CPU.
@@ -649,7 +649,7 @@ def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(
             assert costs[last - 1] < 1.3 * np.median(costs[-6:])
 
 
-def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming):
+def test_rates_are_means_of_all_windows_of_the_warm_job(warming):
     """A window operator that emits every 8 s, which one window of ten sees once or twice."""
     emitted = dict(warming.flink.vertices["v1"].rates)
     emitted["numRecordsOut"] = lambda now: 0.1 * RATE * 8 * math.floor(now / 8)
@@ -665,7 +665,7 @@ def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming):
     assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
 
 
-def test_compilers_of_an_idle_machine_are_not_waited_for(warming):
+def test_compilers_of_an_idle_machine_are_ignored(warming):
     """A hundredth of a core is much of what a small job takes, and says nothing of it."""
     seen = profile(warming.flink.rest, "job", 5)
     for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):

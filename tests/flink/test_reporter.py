@@ -42,7 +42,7 @@ def reporting(clock, **options):
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_a_reporter_is_as_good_as_being_there(clock, parts):
+def test_a_reporter_replaces_threads_of_this_machine(clock, parts):
     """Also on a clock of its own, with metrics that are fetched every ten seconds."""
     flink = reporting(clock, parts=parts)
     seen = profile(flink.rest, "job", 10)
@@ -69,7 +69,7 @@ def test_one_failed_listing_is_not_a_missing_reporter(clock, monkeypatch):
     assert (reporters.read(["far"]), [*reporters.read(["far"])]) == ({}, ["far"])
 
 
-def test_threads_that_are_not_their_process_are_told(clock):
+def test_threads_that_contradict_their_process_have_a_doubt(clock):
     """Three per cent may be of threads that have ended."""
     for process, is_told in ((1.02, False), (1.1, True)):
         doubts = profile(reporting(clock, process=process).rest, "job", 10).doubts
@@ -85,8 +85,8 @@ def test_threads_that_are_not_their_process_are_told(clock):
         (lambda texts: [text.replace(" 3\n", " 17\n", 1) for text in texts], "of 17 parts"),
         (lambda texts: [texts[0], texts[1].replace("1 1 3", "2 1 3", 1)], "parts"),
         (lambda texts: ["streamplace 1 7 0 1\nfault java.io.IOException: no\n"], "IOException: no"),
-        (lambda texts: ["streamplace 1 7 0 1\nsomething else\n"], "it is no table"),
-        (lambda texts: ["", ""], "it is no table"),
+        (lambda texts: ["streamplace 1 7 0 1\nsomething else\n"], "it is not a table"),
+        (lambda texts: ["", ""], "it is not a table"),
     ],
 )
 def test_without_a_report_dumps_take_its_place(clock, spoiled, told):
@@ -100,7 +100,7 @@ def test_without_a_report_dumps_take_its_place(clock, spoiled, told):
     assert "thread dumps" in str(seen.origin)
 
 
-def test_names_may_hold_anything():
+def test_names_may_contain_any_characters():
     """Lines and backslashes are escaped."""
     head = f"streamplace 1 1 0 1\nprocess 5 7 {LIMITS}\n"
     found = parse_report([head + "12 1000000000 2000000000 3 a\\nb\\\\n c\n"])
@@ -129,7 +129,7 @@ def reported(request, fetched, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
-def test_the_reporter_shows_what_this_machine_does(reported, tmp_path, monkeypatch):
+def test_the_reporter_agrees_with_this_machine(reported, tmp_path, monkeypatch):
     """All threads of a job with their full names, in both ways at once; two reporters are one."""
     jar = tmp_path / "jobs.jar"
     build_jar(reported.flink, [Path(__file__).parents[2] / "examples/flink/LogJob.java"], jar)
@@ -141,7 +141,7 @@ def test_the_reporter_shows_what_this_machine_does(reported, tmp_path, monkeypat
     far = JobWindows(rest, job)
     here, there = measured_at_once(near, far, 15.0)
     assert not far.reporters.doubts
-    assert not there.unlike
+    assert not there.inconsistent
     for task in near.tasks:
         one, other = (sum(cpu.cores for _, cpu in seen.subtasks[task.id]) for seen in (here, there))
         assert not any(cpu.source for seen in (here, there) for _, cpu in seen.subtasks[task.id])

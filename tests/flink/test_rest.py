@@ -73,7 +73,7 @@ def _alone(monkeypatch):
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_whatever_a_server_sends_ends_in_one_line(refusal, how):
+def test_any_answer_of_a_server_ends_in_one_line(refusal, how):
     """And writes nothing."""
     with FakeFlink(otherwise=BROKEN[how]).served() as flink:
         refused = refusal("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
@@ -94,7 +94,7 @@ class Dripping(Raw):
 
 
 @pytest.mark.parametrize("head", [b"Content-Length: 999\r\n\r\n", b"a: "], ids=["body", "head"])
-def test_an_answer_has_its_time_as_a_whole(head):
+def test_the_timeout_is_for_the_whole_answer(head):
     """However often a part of it comes."""
     begin = time.monotonic()
     with FakeFlink(otherwise=Dripping(OK + head + b" " * 200)).served() as flink:
@@ -103,7 +103,7 @@ def test_an_answer_has_its_time_as_a_whole(head):
         assert time.monotonic() - begin < 2
 
 
-def test_a_packed_answer_is_not_unpacked():
+def test_a_compressed_answer_is_not_decompressed():
     """A few kB of it may be gigabytes; nobody who is asked for plain ones packs them."""
     packed = gzip.compress(b'{"jobs": []}')
     head = b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
@@ -113,7 +113,7 @@ def test_a_packed_answer_is_not_unpacked():
         assert flink.headers[0]["Accept-Encoding"] == "identity"
 
 
-def test_redirections_are_told_and_not_followed(refusal):
+def test_redirections_are_reported_and_not_followed(refusal):
     """The other host is asked nothing; a password in its address is not shown."""
     with FakeFlink(ANSWERS).served() as other:
         there = other.url.replace("//", "//me:secret@")
@@ -142,7 +142,7 @@ def test_redirections_are_told_and_not_followed(refusal):
         "",
     ],
 )
-def test_addresses_that_are_none_are_told(refusal, url):
+def test_malformed_addresses_are_refused(refusal, url):
     """In one line, whatever they hold."""
     assert "http://HOST:8081" in refusal("flink", "cluster", "--rest", url)
 
@@ -168,7 +168,7 @@ def test_a_password_belongs_in_a_file_and_not_in_an_address(refusal, address):
     assert "sec" not in refused
 
 
-def test_what_a_server_says_is_data_in_the_cluster_file(run, tmp_path):
+def test_names_of_a_server_are_data_in_the_cluster_file(run, tmp_path):
     """Names hold what they like, and stay names."""
     names = ['a"\nmips = 9\n[[devices]]\nname = "b', "tab\there", "back\\slash", "\x7f", "😀", "ß"]
     managers = [TASK_MANAGER | {"id": name} for name in names]
@@ -215,9 +215,7 @@ FAILED = {"id": "x", "status": "FAILED"}
     ],
     ids=["all have ended", "one has not ended", "a shell variable that is not set"],
 )
-def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
-    refusal, others, options, message
-):
+def test_the_default_is_the_only_job_that_has_not_ended(refusal, others, options, message):
     """Be it restarting, which is then told; for an empty id Flink answers with all jobs."""
     restarting = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "RESTARTING"}
     listed = {"GET /jobs": {"jobs": others}, "GET /jobs/": {"jobs": []}}
@@ -225,7 +223,7 @@ def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
         assert message in refusal("flink", "profile", "--rest", flink.url, *options)
 
 
-def test_jobs_of_which_one_must_be_chosen_are_named(refusal):
+def test_jobs_to_choose_from_are_named(refusal):
     """Unless the cluster is reached by the name of one, such as a FlinkSessionJob."""
     rows = [{"id": name, "status": "RUNNING"} for name in "xy"]
     named = {f"GET /jobs/{name}": job(f"shop-{name}", "RUNNING", {}) for name in "xy"}
@@ -237,7 +235,7 @@ def test_jobs_of_which_one_must_be_chosen_are_named(refusal):
         assert only_job(rest, None) == "y"
 
 
-def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run):
+def test_a_suspended_job_is_awaited(run):
     """Its JobManager is no leader any more; the next one goes on with the job."""
     suspended = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "SUSPENDED"}
     listed = {"jobs": [{"id": JOB, "status": "SUSPENDED"}]}
@@ -268,7 +266,7 @@ def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run):
         (500, "java.lang.Error: no", Refusal),
     ],
 )
-def test_who_does_not_hear_what_is_asked_has_not_refused_it(status, complaint, error):
+def test_a_gateway_or_a_wrong_job_manager_is_no_refusal(status, complaint, error):
     """While another takes over, or a gateway lets nobody through, what is asked is asked again."""
     flink = FakeFlink(otherwise=failure("Internal", complaint, status=status))
     with flink.served(), pytest.raises(FlinkError) as failed:
@@ -289,9 +287,7 @@ WAITING = job("shop", "RUNNING", {"map": "SCHEDULED"})
         ((), [], "'map' is SCHEDULED"),
     ],
 )
-def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
-    devices, slots, message
-):
+def test_a_job_that_waits_for_whole_task_managers_gets_advice(devices, slots, message):
     """Only where others have slots of each; whoever cancelled them might end them in vain."""
     flink = FakeFlink(healthy(*devices) | {"GET /jobs/job": WAITING})
     for device in devices:
@@ -300,7 +296,7 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         flink.rest.running_job("job")
 
 
-def test_the_path_of_a_request_is_sent_as_it_is():
+def test_the_path_of_a_request_is_not_normalized():
     """An id of two dots is no step up."""
     flink = FakeFlink({"GET /api/jobs/..": {}})
     with flink.served(), pytest.raises(FlinkError):
@@ -308,7 +304,7 @@ def test_the_path_of_a_request_is_sent_as_it_is():
     assert flink.asked == [("GET /api/jobs/..", None)]
 
 
-def test_the_plan_of_a_job_that_flink_has_not_planned_yet_is_none():
+def test_the_empty_plan_of_an_unplanned_job_is_none():
     """Flink 1 shows an empty one while a job is initialized, or waits for slots."""
     document = {"name": "j", "state": "INITIALIZING", "vertices": [], "plan": {}}
     assert parse_answer("/jobs/x", json.dumps(document).encode())["plan"] is None
@@ -344,9 +340,7 @@ def test_a_job_that_ends_by_itself_while_it_is_cancelled_has_ended():
     ("others", "free_at", "waited"),
     [([], 4.0, 4.0), (["other"], 1.0, 1.0), (["other"], 100.0, 10.0)],
 )
-def test_slots_of_a_job_that_has_ended_are_awaited_for_a_while(
-    monkeypatch, others, free_at, waited
-):
+def test_the_release_of_slots_of_an_ended_job_is_awaited(monkeypatch, others, free_at, waited):
     """Each TaskManager is asked until it is free, and then the next one; other jobs keep theirs."""
     clock, devices = Clock(0.0), [f"dev-{i}" for i in range(100)]
     monkeypatch.setattr(client, "time", clock)
@@ -422,7 +416,7 @@ def test_authorization_is_sent_and_never_shown(run, source, text, sent, tmp_path
     assert "s3cret" not in repr(Access(authorization=text))
 
 
-def test_a_token_that_is_replaced_is_read_again(tmp_path):
+def test_a_replaced_token_is_read_again(tmp_path):
     """Tokens expire while a watch goes on; while the file is gone, the last one counts."""
     file = tmp_path / "token"
     file.write_text("Bearer one")
@@ -450,13 +444,13 @@ def test_a_token_that_is_replaced_is_read_again(tmp_path):
         ({"authorization": str(TLS / "client.key")}, "'Bearer TOKEN' or 'NAME:PASSWORD'"),
     ],
 )
-def test_what_cannot_be_used_is_told(refusal, files, message, tmp_path):
+def test_unusable_files_of_access_are_refused(refusal, files, message, tmp_path):
     """Nobody is asked for a password."""
     given = settings_file(tmp_path, **({"rest": "https://127.0.0.1:1"} | files))
     assert message in refusal("flink", "cluster", *given)
 
 
-def test_a_missing_authorization_is_told(refusal):
+def test_a_missing_authorization_has_a_remedy(refusal):
     """A gateway answers with a page of its own."""
     page = said(b"<html><title>401 Authorization Required</title></html>", 401)
     with FakeFlink(otherwise=page).served() as flink:

@@ -56,7 +56,7 @@ def process(*lines):
             begun.kill()
 
 
-def test_rows_come_back_as_they_were_written_in_a_file_of_the_user_alone():
+def test_rows_are_read_as_written_from_a_file_of_the_user_alone():
     """Programs have arguments, which may be secret."""
     assert (user_runs(), Store.usual().path.exists()) == ((), False)
     append_entries([RUN, LedgerEntry("orders", 1.0, 1.1, high=float("inf"), when="2026")])
@@ -67,7 +67,7 @@ def test_rows_come_back_as_they_were_written_in_a_file_of_the_user_alone():
 
 
 @pytest.mark.parametrize("is_inside", [True, False])
-def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(is_inside):
+def test_a_killed_process_leaves_the_step_before_or_after(is_inside):
     append_entries([RUN])
     step = [
         "from streamplace.flink.ledger import RATES",
@@ -101,7 +101,7 @@ def test_two_processes_move_and_watch_a_job_one_after_the_other():
     assert WatchLog.claimed(store, JOB, "", print).watch == 1
 
 
-def test_a_process_is_known_by_its_machine_its_id_and_its_start():
+def test_a_process_is_identified_by_machine_id_and_start():
     """Another one may have got its id since."""
     here = Holder.current()
     changes = ({"started": here.started + 1}, {"process": 2**22 + 1}, {"host": "elsewhere"})
@@ -127,7 +127,7 @@ def test_a_holder_on_another_machine_counts_as_running_until_its_lease_ends(monk
     assert MoveClaim.take(JOB).journal.holder == Holder.current()
 
 
-def test_a_claim_is_renewed_while_it_lives(monkeypatch):
+def test_a_claim_is_renewed_while_it_exists(monkeypatch):
     monkeypatch.setattr("streamplace.flink.store.RENEWAL_SECONDS", 0.01)
     claim = MoveClaim.begin(journal())
 
@@ -141,7 +141,7 @@ def test_a_claim_is_renewed_while_it_lives(monkeypatch):
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_a_file_with_an_unfinished_change_of_a_version_before_is_refused(version):
+def test_a_file_with_an_unfinished_change_of_an_older_version_is_refused(version):
     """These versions had changes of specifications in the file; without one, it is read."""
     path = Store.usual().path
     path.parent.mkdir(parents=True)
@@ -168,7 +168,7 @@ def test_processes_that_write_at_once_lose_nothing():
 
 
 @pytest.mark.parametrize("table", ["moves", "watches", "decisions", "rates"])
-def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table):
+def test_a_damaged_row_is_refused_and_nothing_begins(table):
     """Without it, a job could be started twice."""
     store = Store.usual()
     MoveClaim.begin(journal())
@@ -189,7 +189,7 @@ def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table):
         readers[table]()
 
 
-def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays():
+def test_a_damaged_file_or_one_of_another_version_is_refused_and_kept():
     path = Store.usual().path
     path.parent.mkdir(parents=True)
     for content, place in {
@@ -220,7 +220,7 @@ def test_a_watch_whose_file_was_moved_away_begins_nothing():
     assert len(messages) == 1
 
 
-def test_on_a_full_disk_no_file_need_be_moved(monkeypatch):
+def test_a_full_disk_does_not_damage_the_file(monkeypatch):
     append_entries([RUN])
     fill_disk(monkeypatch)
     with pytest.raises(StoreError, match=r"disk is full$"):

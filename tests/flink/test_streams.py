@@ -29,7 +29,7 @@ from streamplace.placers.registry import Budget
 
 
 @given(st.data())
-def test_sums_at_both_ends_tell_every_stream_of_a_tree(data):
+def test_sums_at_both_ends_give_every_stream_of_a_tree(data):
     """Whatever hangs on what, as long as nothing goes round; rests are as good as their sums."""
     n = data.draw(st.integers(1, 8))
     streams = [(f"u{i}", f"v{data.draw(st.integers(0, i))}") for i in range(n)]
@@ -64,9 +64,7 @@ READ = {"c": 30.0, "d": 60.0}
         (SQUARE, READ, {}, {}, [15, 30, 15, 30], ALL),
     ],
 )
-def test_streams_share_what_is_counted_at_their_ends(
-    streams, received, sent, weights, amounts, mixed
-):
+def test_streams_share_the_sums_at_their_ends(streams, received, sent, weights, amounts, mixed):
     """And it is told which are guessed."""
     found = shares(streams, received, sent, weights)
     assert found[0] == pytest.approx(dict(enumerate(amounts)))
@@ -105,7 +103,7 @@ def watched(clock, messages=1.0):
     return measured
 
 
-def test_a_stream_carries_what_its_receiver_reads(clock):
+def test_a_stream_carries_the_input_of_its_receiver(clock):
     """The committer reads one message per second, whatever the writer counts."""
     graph = measured_graph(watched(clock), MIPS)
     assert graph.streams.selectivity.tolist() == pytest.approx([1, 1 / RATE])
@@ -133,7 +131,7 @@ def test_a_global_committer_is_known_by_its_name(clock):
     assert measured.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
 
 
-def test_what_several_senders_count_only_divides_what_is_read(clock):
+def test_output_of_several_senders_only_divides_the_input(clock):
     """One committer of two writers: both count records, and together they send a message each."""
     flink = taxi(clock, 4.0)
     flink.vertices["w"] = Vertex(
@@ -144,7 +142,7 @@ def test_what_several_senders_count_only_divides_what_is_read(clock):
     assert measured_graph(measured, MIPS).input_rate.tolist()[2] == pytest.approx(4)
 
 
-def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock):
+def test_output_of_a_chained_sink_is_not_sent_to_a_join(clock):
     """The task counts it with what it sends; the other sender tells how much that is."""
     rate = 1000.0
     vertices = {
@@ -188,7 +186,7 @@ def kafka(clock, growth, lag, blocked=1.5):
         (-100.0, 9e6, "8996000 tuples wait for it"),
     ],
 )
-def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(clock, growth, lag, why):
+def test_a_source_whose_lag_does_not_grow_keeps_up(clock, growth, lag, why):
     """Unless what waits is so much that another layout would be done with it much earlier."""
     measured = profile(kafka(clock, growth, lag).rest, "job", 10).flow
     assert measured.sources["src"].why == why
@@ -198,7 +196,7 @@ def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(clock, 
 
 
 @pytest.mark.parametrize("tuples", [0.25, 4.0])
-def test_records_that_wait_count_as_the_tuples_that_are_made_of_them(clock, tuples):
+def test_pending_records_count_as_their_tuples(clock, tuples):
     """Rates are of tuples, and lag is of records: a record may hold many, or none that counts."""
     flink = kafka(clock, 50.0, 1_000.0)
     vertex = flink.vertices["v0"]
@@ -217,7 +215,7 @@ def lag(now, growth):
     return lambda moment: now + growth * (moment - START)
 
 
-def test_a_backlog_that_is_drained_shows_what_lasts(clock):
+def test_a_drained_backlog_shows_the_sustained_rate(clock):
     """The second subtask reads 250 of 1000 tuples/s, and half of the input is for it."""
     flink = kafka(clock, 0.0, 0.0)
     vertex = flink.vertices["v0"]
@@ -232,7 +230,7 @@ def test_a_backlog_that_is_drained_shows_what_lasts(clock):
 
 
 @pytest.mark.parametrize("later", [550_000, -1])
-def test_after_a_restart_offsets_tell_the_shares_of_partitions(clock, later):
+def test_after_a_restart_offsets_give_the_shares_of_partitions(clock, later):
     """Most of what has arrived since waits for the slow one; -1 is before its first tuple."""
     flink = kafka(clock, 0.0, 0.0)
     vertex = flink.vertices["v0"]
@@ -253,13 +251,13 @@ def test_a_subtask_that_waits_for_input_may_not_read_more():
     assert SourceFlow(1100.0, subtasks=subtasks[1:]).sustained == 300.0
 
 
-def test_without_a_backlog_nothing_says_what_lasts(clock):
+def test_without_a_backlog_the_sustained_rate_is_unknown(clock):
     """Subtasks that wait for input show no limit; nor do those that report no lag."""
     assert profile(kafka(clock, 0.0, 0.0).rest, "job", 10).flow.sustained is None
     assert not SubtaskFlow(1000.0, 1e6, (0.0, 9e9)).is_draining
 
 
-def test_the_lag_is_told_with_the_subtask_that_falls_behind(clock):
+def test_the_lag_names_the_subtask_that_falls_behind(clock):
     """One that never read a record reports none, as Kafka's does without a partition."""
     flink = kafka(clock, 100.0, 5_000.0)
     vertex = flink.vertices["v0"]
@@ -317,9 +315,7 @@ COPIED = replace(TURN, is_broadcast=True)
         ((5000.0, 5000.0), [HASH], 3, (0.5, 0.5)),
     ],
 )
-def test_shares_are_the_parts_of_the_tuples_that_were_read_unless_even_or_unknown(
-    read, edges, groups, found
-):
+def test_shares_are_those_of_read_tuples_unless_even_or_unknown(read, edges, groups, found):
     task = replace(SUM, max_parallelism=groups or SUM.max_parallelism)
     shares = key_shares([SRC, task], edges, {"v1": counted(*read)})
     assert shares == ({} if found is None else {"sum": pytest.approx(found)})
@@ -343,7 +339,7 @@ def test_a_source_with_more_partitions_than_subtasks_is_uneven(read):
     assert sent(few, few, read=read) == {}
 
 
-def test_a_source_that_is_held_back_tells_nothing_of_its_shares():
+def test_a_held_back_source_has_unknown_shares():
     """A subtask on a slow device, or a blocked one, emits less than it would be offered."""
     busy, blocked = (2000.0, 0.0, 0.0), (2000.0, 100.0, 900.0)
     assert sent((4000.0, 0.0, 0.0), busy) == {}
@@ -351,7 +347,7 @@ def test_a_source_that_is_held_back_tells_nothing_of_its_shares():
     assert sent((4000.0, 0.0, 0.0), (2000.0, math.nan, 0.0)) == {}
 
 
-def test_subtasks_of_a_source_that_have_ended_emit_no_more():
+def test_ended_subtasks_of_a_source_emit_no_more():
     """Whatever arrives for the others."""
     source, few = replace(SRC, parallelism=3), (0.0, 2000.0, 500.0, 0.0)
     rows = [RunningSubtask("job", "v0", i, "d0", "src", 500.0, *few) for i in range(2)]
@@ -386,9 +382,7 @@ def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
 
 
 @pytest.mark.parametrize(("waits", "expected"), [(0.5, (0.6, 0.2, 0.2)), (0.0, None)])
-def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
-    clock, waits, expected
-):
+def test_a_profile_has_the_shares_of_sources_and_of_partitioners(clock, waits, expected):
     """Sources only while they wait for input."""
     parts = (0.6, 0.2, 0.2)
     source = rates(0, 1000, 0, 40_000, busy=0.9) | {"src.numRecordsOut": 1000}
@@ -444,7 +438,7 @@ def test_subtasks_get_their_shares_and_hand_them_on(own):
 
 
 @pytest.mark.parametrize("wrong", [[0.5], [0.5, 0.6], [1.5, -0.5], [math.nan, 1.0]])
-def test_shares_that_are_none_are_refused(wrong):
+def test_invalid_shares_are_refused(wrong):
     with pytest.raises(GraphError, match="'sum'"):
         expand(pipe(), {"sum": wrong})
 
@@ -460,7 +454,7 @@ LUCKY = {"src": ["fast"], "sum": ["fast", "slow"], "out": ["fast", "slow"]}
 """The subtask with the popular keys is on the fast device."""
 
 
-def test_a_layout_is_worth_what_flink_makes_of_its_pins():
+def test_a_layout_has_the_rate_of_its_worst_order_of_pins():
     """They do not say which subtask goes where, and four fifths of the tuples may be on slow."""
     question = asked(UNEQUAL, LUCKY)
     now = question.rates.of(Layout(LUCKY))
@@ -487,7 +481,7 @@ def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks():
     assert possible_orders(layout, {"log": (0.9, 0.1)}) == [layout]
 
 
-def test_the_present_placement_is_checked_with_the_shares_that_were_counted():
+def test_the_present_placement_is_checked_with_the_counted_shares():
     """Without them, the model believes that twice as much were carried."""
     graph = replace(pipe(), attributes={"mips": 1000.0})
     limit = {f"d{i}": Usage(CpuShare(1.0, used=0.99), {"tasks": 0.99}) for i in range(3)}

@@ -4,34 +4,34 @@ Flink's busy time is wall-clock time: it includes waits of a thread for a core, 
 cheap operators. The CPU time of threads does not. The kernel counts the run delay of a thread: its
 waits for a core, including throttling by a quota.
 
-The name of a thread decides which tasks it is charged to, or whether to Java (`_KINDS`):
+The name of a thread decides to which tasks it is charged (`_KINDS`):
 
-- A thread whose name ends with the name of a task's thread is the task's: it flushes its output,
-  fires its timers, fetches and runs its source, or belongs to its program.
-- So is a native thread with its name, which the task has started, such as RocksDB's.
+- Threads whose names end with the name of a task's thread are charged to that task: they flush its
+  output, fire its timers, fetch and run its source, or belong to its program. So are native threads
+  that it has started, such as RocksDB's, which have its name.
 - Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, or
-  to all sinks of the TaskManager; threads of Kafka's other clients, and limiters of rates, to all
-  its sources; in proportion to their records.
+  to all sinks of the TaskManager; threads of Kafka's other clients, and rate limiters, to all its
+  sources; in proportion to their records.
 - Garbage collection is charged to all tasks, in proportion to their CPU: garbage comes from tuples.
-- Java's and Flink's own threads work at any rate, and so do others, up to `MAX_UNNAMED`: they are
-  a constant load of the TaskManager. The rest of the others is charged to all tasks.
+- Java's and Flink's own threads work at any rate, and so do other threads, up to `MAX_UNNAMED`:
+  they are a constant load of the TaskManager. The rest of other threads is charged to all tasks.
 
-Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
-have little to do once a job has run for a while.
+`measure.streams` has the network threads. Compilers are counted nowhere, because they have little
+to do once a job has run for a while.
 
-`cpu.threads` and reporters sample threads with their CPU, thread dumps without. In dumps, a thread
-gets a part of the CPU of the process (`estimated_loads`), by the number h of dumps that show it on
-a core. h is small, so busy time b helps for subtasks: most have nearly the same CPU per busy
-second, within a third of u; others wait while they are busy, or their busy time is wrong. With n
-dumps, and the probability w of the former,
+`cpu.threads` and reporters sample the CPU of threads; thread dumps do not show it. From dumps, a
+thread gets a part of the CPU of the process (`estimated_loads`), by the number h of dumps that show
+it on a core. h is small, so the busy time b of subtasks helps: most subtasks have nearly the same
+CPU u per busy second, within a third; others wait while they are busy, or their busy time is wrong.
+With n dumps, and the probability w of the former,
 
-    h ~ Poisson(Γ(mean u·b, shape α = 8)) with the prior 0.9,  else all 0 to n are alike
+    h ~ Poisson(Γ(mean u·b, shape α = 8)) with the prior 0.9,  else uniform from 0 to n
     part = w · (h + α) · u·b / (u·b + α) + (1 - w) · (h + 1/2)
 
 for the most likely u.
 
 Without dumps, the CPU is divided in proportion to busy time. Threads of Java itself are on a core
-whenever a dump is asked for, so their CPU is assumed.
+during every dump, so their CPU is assumed.
 """
 
 import math
@@ -55,21 +55,21 @@ JAVA = "Java itself"
 NATIVE = "native threads"
 OTHERS = "other threads"
 OBSERVATION = "observation"
-ASSUMED = (JAVA, OBSERVATION, COMPILERS, NATIVE)
-"""Kinds that name a load if their threads are unknown."""
+THREADLESS = (JAVA, OBSERVATION, COMPILERS, NATIVE)
+"""Kinds that are the name of a load without known threads."""
 MAX_UNNAMED = 0.05
 """Maximum constant load of other threads of a TaskManager, in cores.
 
-Without tuples they use about 0.01 to 0.03. More depends on the rate: clients of other systems and
-state backends.
+Without tuples they use 0.01 to 0.03 cores. Additional load depends on the rate, such as that of
+clients of other systems and of state backends.
 """
 JAVA_AT_REST, COMPILERS_AT_REST, DUMP_SECONDS = 0.02, 0.01, 0.01
 """Cores of Java itself and of compilers in a TaskManager of a steady job, and CPU of a dump of 65
-threads; assumed where dumps cannot show them (measured: benchmarks/cpu_sources.py)."""
-ALIKE, LIKELY = 8.0, 0.9
-"""Shape of the distribution of CPU per busy second, and share of subtasks with it; judgement."""
+threads; assumed because dumps do not show them (measured: benchmarks/cpu_sources.py)."""
+SHAPE, REGULAR_SHARE = 8.0, 0.9
+"""Shape α of the distribution of CPU per busy second, and share of subtasks with it; judgement."""
 PER_BUSY = Prior(0.5, 0.6)
-"""CPU per busy second of these."""
+"""CPU per busy second of these subtasks."""
 _OF_TASK = re.compile(
     r"(?:[\w. ]*?(?:OutputFlusher|Trigger|Fetcher) for |Legacy Source Thread - )?"
     r"(.+ \(\d+/\d+\)#\d+)",
@@ -90,9 +90,9 @@ _KINDS = tuple(
         (r"Service Thread|Monitor Defl|Notification T", JAVA),
     )
 )
-"""Beginnings of thread names without a task, and the kind of work; the first match counts."""
+"""Beginnings of names of threads that name no task, and their kinds; the first match counts."""
 _TRANSACTIONAL = re.compile(r"kafka-producer-network-thread \| .*-(\d+)-\d+")
-"""Thread of a client of a Kafka sink, whose transactions are called PREFIX-SUBTASK-NUMBER."""
+"""Thread of a producer of a Kafka sink; transactions are called PREFIX-SUBTASK-NUMBER."""
 
 
 def kind_of(thread: str) -> str:
@@ -105,15 +105,15 @@ def kind_of(thread: str) -> str:
     """
     if match := _OF_TASK.fullmatch(thread):
         return TASKS if match[1] == thread else HELPERS
-    if thread in ASSUMED:
+    if thread in THREADLESS:
         return thread
     return next((kind for pattern, kind in _KINDS if pattern.match(thread)), OTHERS)
 
 
 def task_of(thread: str, tasks: Collection[str]) -> str | None:
-    """Thread of the task that another thread helps; None if it names none of these tasks.
+    """Thread of the task that a thread helps; None if it names none of these tasks.
 
-    A chain whose name ends with that of another task does not help it.
+    A chain whose name ends with the name of another task does not help that task.
 
     >>> tasks = ["Look for it (1/2)#0", "it (1/2)#0"]
     >>> task_of("OutputFlusher for it (1/2)#0", tasks), task_of("a -> it (1/2)#0", tasks)
@@ -133,7 +133,7 @@ OF_PROCESS = "from the CPU of whole TaskManagers, divided in proportion to busy 
 BUSY_SHARE = "from busy time, which includes waiting for a core and can be many times too high"
 UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
 SOURCES_OF_CPU = (MEASURED, SHARED, SAMPLED, OF_PROCESS, BUSY_SHARE, UNKNOWN)
-"""Sources of the CPU of a subtask, the best first."""
+"""Sources of the CPU of a subtask, the most accurate first."""
 COUNTERS = {
     "busy": "accumulated-busy-time",
     "read": "read-records",
@@ -141,7 +141,7 @@ COUNTERS = {
     "idle": "accumulated-idle-time",
     "blocked": "accumulated-backpressured-time",
 }
-"""Fields of a subtask that grow → their names in Flink's answer."""
+"""Counters of a subtask → their names in Flink's answer."""
 Key = tuple[str, str, int]
 """Job, vertex and index of a subtask."""
 T = TypeVar("T")
@@ -150,11 +150,11 @@ T = TypeVar("T")
 class JavaThread(NamedTuple):
     """Sample of a thread of a Java process."""
 
-    native: int  # its id in the kernel, in the container of its process
+    native: int  # id in the kernel, in the container of its process
     name: str
     cpu: float  # seconds of CPU time
     moment: float  # time of the sample
-    delay: float = math.nan  # seconds for which it waited for a core; NaN if unknown
+    delay: float = math.nan  # seconds of run delay; NaN if unknown
     wakes: float = math.nan  # number of sleeps; NaN if unknown
 
 
@@ -176,7 +176,7 @@ class DumpCounts(NamedTuple):
 
 NO_DUMPS = DumpCounts(0, {}, 0.0)
 MIN_DUMPS = 5
-"""Least number of dumps that divide CPU better than busy time alone; judgement."""
+"""Minimum number of dumps that divide CPU better than busy time alone; judgement."""
 
 
 class ThreadLoad(NamedTuple):
@@ -196,13 +196,12 @@ class RunningSubtask(NamedTuple):
     number: int
     device: str
     thread: str  # name of its thread
-    busy: float  # its busy time in milliseconds; NaN if Flink does not report it
-    # Numbers of read and sent tuples; NaN if Flink does not report them.
-    read: float = math.nan
-    wrote: float = math.nan
-    # Milliseconds without input, and of back-pressure; NaN if not reported.
-    idle: float = math.nan
-    blocked: float = math.nan
+    # Counters, which are NaN if Flink does not report them.
+    busy: float  # milliseconds
+    read: float = math.nan  # tuples
+    wrote: float = math.nan  # tuples
+    idle: float = math.nan  # milliseconds without input
+    blocked: float = math.nan  # milliseconds of back-pressure
     has_ended: bool = False  # whether it has read all of its input
     has_metrics: bool = True  # whether Flink has fetched its metrics
 
@@ -218,19 +217,17 @@ class RunningSubtask(NamedTuple):
 
 
 class TaskCpu(NamedTuple):
-    """Core seconds per second of a subtask or a task, and their source if not its threads."""
+    """CPU of a subtask or a task."""
 
     cores: float
     source: str = MEASURED
-    # Load of the thread of a subtask alone, without helpers; None if it is not known which it is.
-    thread: ThreadLoad | None = None
-    wakes: float = math.nan  # wake-ups per second of its threads; NaN if they are not known
-    # Cores of the busiest thread of each subtask, together; NaN if they are not known.
-    busiest: float = math.nan
+    thread: ThreadLoad | None = None  # load of a subtask's thread without helpers; None if unknown
+    wakes: float = math.nan  # wake-ups per second of its threads; NaN if unknown
+    busiest: float = math.nan  # sum of the cores of each subtask's busiest thread; NaN if unknown
 
 
 def thread_loads(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> list[ThreadLoad]:
-    """CPU and run delay of the threads of a process between two samples, each at its times."""
+    """CPU and run delay of the threads of a process between two samples."""
     earlier = {(thread.native, thread.name): thread for thread in first}
     loads = []
     for thread in second:
@@ -252,10 +249,10 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
 
 
 def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
-    """Cores that Java itself uses in each TaskManager at any rate: the mean of those with subtasks.
+    """Constant cores of Java itself in a TaskManager: the mean of TaskManagers with subtasks.
 
-    Of threads of no known purpose, at most `MAX_UNNAMED` counts, and of garbage collection
-    nothing: it grows with the rate.
+    At most `MAX_UNNAMED` cores of other threads count. Garbage collection does not count: it grows
+    with the rate.
 
     ``kinds``: cores of the threads of each TaskManager, by kind of work.
     """
@@ -272,8 +269,8 @@ def charged(
 ) -> dict[Key, TaskCpu]:
     """CPU of the subtasks of a TaskManager, including the threads that serve them.
 
-    Subtasks may have threads of the same name, as those of equal jobs. Those without a thread are
-    left out.
+    Several subtasks may have threads of one name, such as subtasks of equal jobs. Subtasks without
+    a thread are left out.
 
     ``loads``: all threads of the TaskManager.
     ``sources``: vertices without input from others.
@@ -289,29 +286,30 @@ def charged(
     others = [load for load in loads if load.name not in threads]
     owner = {load.name: task_of(load.name, threads) for load in others}
     serving = {
-        name: [*own, *(load for load in others if owner[load.name] == name)]
-        for name, own in threads.items()
+        name: [*rows, *(load for load in others if owner[load.name] == name)]
+        for name, rows in threads.items()
     }
-    cores = {name: sum(load.cores for load in own) for name, own in serving.items()}
-    wakes = {name: sum(load.wakes for load in own) for name, own in serving.items()}
-    busiest = {name: max(load.cores for load in own) for name, own in serving.items()}
-    tasks, alone = [by_thread[name][-1] for name in threads], dict(cores)
+    cores = {name: sum(load.cores for load in rows) for name, rows in serving.items()}
+    wakes = {name: sum(load.wakes for load in rows) for name, rows in serving.items()}
+    busiest = {name: max(load.cores for load in rows) for name, rows in serving.items()}
+    tasks, by_name = [by_thread[name][-1] for name in threads], dict(cores)
     for load in (load for load in others if kind_of(load.name) in (SOURCES, SINKS)):
-        for name, share in _shares(_served(load.name, tasks, sources) or alone).items():
+        for name, share in _shares(_served(load.name, tasks, sources) or by_name).items():
             cores[name] += load.cores * share
             wakes[name] += load.wakes * share
     kinds = cores_by_kind(loads)
-    to_all = kinds.get(GARBAGE, 0.0) + kinds.get(NATIVE, 0.0)
-    to_all += max(0.0, kinds.get(OTHERS, 0.0) - MAX_UNNAMED)
-    cores = {name: cores[name] + to_all * share for name, share in _shares(cores).items()}
+    common = kinds.get(GARBAGE, 0.0) + kinds.get(NATIVE, 0.0)
+    common += max(0.0, kinds.get(OTHERS, 0.0) - MAX_UNNAMED)
+    cores = {name: cores[name] + common * share for name, share in _shares(cores).items()}
     cpu: dict[Key, TaskCpu] = {}
-    for name, own in threads.items():
-        equal = by_thread[name]
-        if len(equal) == 1:
-            thread = max(own, key=lambda load: load.cores)
-            cpu[equal[0].key] = TaskCpu(cores[name], MEASURED, thread, wakes[name], busiest[name])
-        elif len(own) >= len(equal):
-            shares = _shares({subtask.key: subtask.busy for subtask in equal})
+    for name, rows in threads.items():
+        namesakes = by_thread[name]
+        if len(namesakes) == 1:
+            thread = max(rows, key=lambda load: load.cores)
+            key = namesakes[0].key
+            cpu[key] = TaskCpu(cores[name], MEASURED, thread, wakes[name], busiest[name])
+        elif len(rows) >= len(namesakes):
+            shares = _shares({subtask.key: subtask.busy for subtask in namesakes})
             cpu |= {key: TaskCpu(cores[name] * share, SHARED) for key, share in shares.items()}
     return cpu
 
@@ -321,10 +319,10 @@ def estimated_loads(
 ) -> list[ThreadLoad]:
     """CPU of the threads of a TaskManager by dumps, and by the busy time of its subtasks.
 
-    What the process used beyond the threads of the dumps is that of `NATIVE` threads. If it used
-    less, threads waited for a core: that is their run delay.
+    If the process used more CPU than the threads of the dumps, `NATIVE` threads used the rest. If
+    it used less, threads waited for a core: the difference is their run delay.
 
-    ``cores``: cores of the process; None if they are unknown.
+    ``cores``: cores of the process; None if unknown.
     """
     running = [subtask for subtask in subtasks if not subtask.has_ended]
     busy = {subtask.thread: subtask.busy for subtask in running if subtask.busy > 0}  # not NaN
@@ -332,10 +330,10 @@ def estimated_loads(
     hits |= {(name, 0): 0 for name in busy.keys() - {name for name, _ in hits}}
     names = Counter(name for name, _ in hits)
     known = {key: busy[key[0]] for key in hits if names[key[0]] == 1 and key[0] in busy}
-    seen = {key: float(n) for key, n in hits.items()} | _seen(hits, known, counts)
-    parts = {key: n / max(1, counts.number) for key, n in seen.items()}
+    expected = {key: float(n) for key, n in hits.items()} | _expected_hits(hits, known, counts)
+    parts = {key: n / max(1, counts.number) for key, n in expected.items()}
     total, used = sum(parts.values()), cores
-    rest = dict.fromkeys(ASSUMED, 0.0)
+    rest = dict.fromkeys(THREADLESS, 0.0)
     if counts.number and cores is not None:
         dumps = DUMP_SECONDS * counts.number / counts.seconds
         assumed = {JAVA: JAVA_AT_REST, OBSERVATION: dumps, COMPILERS: COMPILERS_AT_REST}
@@ -354,32 +352,34 @@ def estimated_loads(
     return [*loads, *(ThreadLoad(kind, part, 0.0) for kind, part in rest.items())]
 
 
-def _seen(hits: Mapping[T, int], busy: Mapping[T, float], counts: DumpCounts) -> dict[T, float]:
-    """Expected number of dumps with subtasks on a core: see the top of this file.
+def _expected_hits(
+    hits: Mapping[T, int], busy: Mapping[T, float], counts: DumpCounts
+) -> dict[T, float]:
+    """Expected number of dumps with subtasks on a core: see the top of this module.
 
     ``busy``: their busy time in ms, positive.
     """
     if not counts.number:
         return _shares(busy)
-    seen = np.array([hits[key] for key in busy], np.float64)
+    observed = np.array([hits[key] for key in busy], np.float64)
     times = np.array([*busy.values()], np.float64) * 1e-3 * counts.number / counts.seconds
     scales = PER_BUSY.median * np.exp(np.linspace(-4, 4, 81) * PER_BUSY.spread)
     expected = np.outer(scales, times)
-    constant = [math.lgamma(h + ALIKE) - math.lgamma(ALIKE) - math.lgamma(h + 1) for h in seen]
-    full = expected + ALIKE
-    likely = constant + ALIKE * np.log(ALIKE / full) + seen * np.log(expected / full)
-    usual, other = LIKELY * np.exp(likely), (1 - LIKELY) / (counts.number + 1)
-    score = np.log(usual + other).sum(axis=1)
+    constant = [math.lgamma(h + SHAPE) - math.lgamma(SHAPE) - math.lgamma(h + 1) for h in observed]
+    sums = expected + SHAPE
+    log_density = constant + SHAPE * np.log(SHAPE / sums) + observed * np.log(expected / sums)
+    regular, other = REGULAR_SHARE * np.exp(log_density), (1 - REGULAR_SHARE) / (counts.number + 1)
+    score = np.log(regular + other).sum(axis=1)
     best = int(np.argmax(score - [PER_BUSY.penalty(math.log(scale)) / 2 for scale in scales]))
-    trust = usual[best] / (usual[best] + other)
-    means = trust * (seen + ALIKE) * expected[best] / full[best] + (1 - trust) * (seen + 0.5)
+    w = regular[best] / (regular[best] + other)
+    means = w * (observed + SHAPE) * expected[best] / sums[best] + (1 - w) * (observed + 0.5)
     return dict(zip(busy, means.tolist(), strict=True))
 
 
 def _served(
     thread: str, tasks: Iterable[RunningSubtask], sources: Container[str]
 ) -> dict[str, float]:
-    """Threads of the tasks that a thread of a source or a sink serves, with their records."""
+    """Thread of each task that a thread of sources or sinks serves → its records."""
     if kind_of(thread) == SOURCES:
         return {task.thread: task.wrote for task in tasks if task.vertex in sources}
     written = {
@@ -393,7 +393,7 @@ def _served(
 
 
 def _shares(weights: Mapping[T, float]) -> dict[T, float]:
-    """Shares in proportion to weights; equal ones if a weight is unknown, or all are 0."""
+    """Shares in proportion to weights; equal shares if a weight is unknown, or all are 0."""
     total = sum(weights.values())
     if math.isnan(total) or total <= 0:
         return {key: 1 / len(weights) for key in weights}
@@ -402,11 +402,11 @@ def _shares(weights: Mapping[T, float]) -> dict[T, float]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """State of the cluster's subtasks, and of the threads of its processes on this machine."""
+    """Subtasks of a cluster, and threads of its TaskManagers as far as they can be read."""
 
     subtasks: Sequence[RunningSubtask]
     threads: Mapping[str, list[JavaThread]]
-    # TaskManager whose threads cannot be read → its thread dumps so far.
+    # TaskManager without readable threads → its thread dumps so far.
     dumps: Mapping[str, DumpCounts] = field(default_factory=dict)
 
 
@@ -422,8 +422,7 @@ class ManagerLoads(NamedTuple):
 class ClusterInterval:
     """Changes between two snapshots."""
 
-    # Subtasks of all jobs; times and numbers of tuples are the increase of these.
-    subtasks: Sequence[RunningSubtask]
+    subtasks: Sequence[RunningSubtask]  # of all jobs, with the increase of their counters
     loads: Mapping[str, ManagerLoads]  # TaskManager → CPU of its threads, sampled or estimated
     sources: Container[str] = ()  # vertices without input from others
 
@@ -435,10 +434,9 @@ class ClusterInterval:
         sources: Container[str],
         processes: Mapping[str, float] = MappingProxyType({}),
     ) -> "ClusterInterval":
-        """Changes of everything that is in both of two snapshots.
+        """Changes of the subtasks and threads that are in both snapshots.
 
-        ``processes``: TaskManager → cores of its process, at least where its threads cannot be
-        read.
+        ``processes``: TaskManager → cores of its process, at least if its threads cannot be read.
         """
         before = {subtask.key: subtask for subtask in first.subtasks}
         loads = {
@@ -446,40 +444,43 @@ class ClusterInterval:
             for device, threads in second.threads.items()
             if threads and first.threads.get(device)
         }
-        grown = [own.since(before[own.key]) for own in second.subtasks if own.key in before]
+        grown = [row.since(before[row.key]) for row in second.subtasks if row.key in before]
         for device in {*processes, *second.dumps} - loads.keys():
-            own = [subtask for subtask in grown if subtask.device == device]
+            subtasks = [subtask for subtask in grown if subtask.device == device]
             counts = second.dumps.get(device, NO_DUMPS).since(first.dumps.get(device))
             counts = counts if counts.number >= MIN_DUMPS else NO_DUMPS
             if counts.number or device in processes:
-                found = estimated_loads(counts, own, processes.get(device))
+                threads = estimated_loads(counts, subtasks, processes.get(device))
                 source = SAMPLED if counts.number else OF_PROCESS
-                loads[device] = ManagerLoads(found, source, counts.number)
+                loads[device] = ManagerLoads(threads, source, counts.number)
         return cls(grown, loads, sources)
 
     @property
     def sampled(self) -> list[str]:
         """TaskManagers whose threads were read."""
-        return [device for device, own in self.loads.items() if own.source == MEASURED]
+        return [device for device, loads in self.loads.items() if loads.source == MEASURED]
 
     @cached_property
     def kinds(self) -> dict[str, dict[str, float]]:
         """TaskManager → kind of work → cores."""
-        known = {device: own for device, own in self.loads.items() if own.source != OF_PROCESS}
-        return {device: cores_by_kind(own.threads) for device, own in known.items()}
+        return {
+            device: cores_by_kind(loads.threads)
+            for device, loads in self.loads.items()
+            if loads.source != OF_PROCESS
+        }
 
     @cached_property
     def cpu(self) -> dict[Key, TaskCpu]:
         """CPU of the subtasks whose threads were sampled, or estimated."""
         cpu: dict[Key, TaskCpu] = {}
         for device, (threads, source, _) in self.loads.items():
-            there = [subtask for subtask in self.subtasks if subtask.device == device]
-            for key, own in charged(threads, there, self.sources).items():
-                cpu[key] = own._replace(source=max(own.source, source, key=SOURCES_OF_CPU.index))
+            subtasks = [subtask for subtask in self.subtasks if subtask.device == device]
+            for key, row in charged(threads, subtasks, self.sources).items():
+                cpu[key] = row._replace(source=max(row.source, source, key=SOURCES_OF_CPU.index))
         return cpu
 
     def cores_beside(self, job: str) -> dict[str, float]:
-        """TaskManager → core seconds per second of the subtasks of other jobs."""
+        """TaskManager → cores of the subtasks of other jobs."""
         cores: dict[str, float] = defaultdict(float)
         for subtask in self.subtasks:
             if subtask.job != job and subtask.key in self.cpu:
@@ -490,18 +491,18 @@ class ClusterInterval:
 def cpu_by_subtask(
     job: str, interval: ClusterInterval, busy: Mapping[str, float | None]
 ) -> dict[str, list[tuple[RunningSubtask, TaskCpu]]]:
-    """Task of a job → its subtasks, in order, with the CPU of each from the best source.
+    """Task of a job → its subtasks, in order, with the CPU of each from the most accurate source.
 
     ``busy``: task of the job → busy seconds per second of its threads; None if unknown.
     """
     ordered = sorted(subtask for subtask in interval.subtasks if subtask.job == job)
-    answer: dict[str, list[tuple[RunningSubtask, TaskCpu]]] = defaultdict(list)
+    rows: dict[str, list[tuple[RunningSubtask, TaskCpu]]] = defaultdict(list)
     for vertex, seconds in busy.items():
-        own = [subtask for subtask in ordered if subtask.vertex == vertex]
-        shares = _shares({subtask.key: subtask.busy for subtask in own})
-        for subtask in own:
+        subtasks = [subtask for subtask in ordered if subtask.vertex == vertex]
+        shares = _shares({subtask.key: subtask.busy for subtask in subtasks})
+        for subtask in subtasks:
             key = subtask.key
-            if subtask.has_ended and not subtask.busy > 0:  # it ended before; NaN if unknown
+            if subtask.has_ended and not subtask.busy > 0:  # it ended before; also if NaN
                 cpu = TaskCpu(0.0, thread=ThreadLoad(subtask.thread, 0.0, 0.0), busiest=0.0)
             elif key in interval.cpu:
                 cpu = interval.cpu[key]
@@ -509,5 +510,5 @@ def cpu_by_subtask(
                 cpu = TaskCpu(0.0, UNKNOWN)
             else:
                 cpu = TaskCpu(seconds * shares[key], BUSY_SHARE)
-            answer[vertex].append((subtask, cpu))
-    return answer
+            rows[vertex].append((subtask, cpu))
+    return rows

@@ -2,11 +2,11 @@
 
 A TaskManager takes its CPU from a pool: the cgroup with the smallest quota, the cores that it is
 pinned to, or all cores of the machine. Several TaskManagers may share a pool and use its idle CPU.
-Devices of the model share nothing, so each has a part of the pool:
+Devices of the model share nothing, so each gets a part of the pool:
 
 - an equal part, in whole cores if that is one or more;
-- if it uses more now, the used cores rounded up. If these do not fit into the pool, or the pool is
-  full, it has exactly the used cores, and the others have at most equal parts of the rest.
+- or its used cores, rounded up, if they are more. If these do not fit into the pool, it gets
+  exactly its used cores, and the others get at most equal parts of the rest.
 
 So no measured placement uses more than the model allows, and the parts of a full pool have no more
 CPU together than the pool. None of its TaskManagers is full before the pool is.
@@ -23,20 +23,20 @@ from typing import NamedTuple
 from streamplace.flink.constants import MIN_CAUSE
 
 FULL = 0.95
-"""A TaskManager that uses this part of its CPU has no CPU left."""
+"""Used share of the CPU of a TaskManager from which on it is full."""
 TINY = 1e-9
-"""Difference that rounding may make of cores, and relative one of rates and factors of costs."""
+"""Rounding error of cores, and relative rounding error of rates and factors of costs."""
 MIN_CORES = 0.01
-"""Least part of a TaskManager in the model, however full its machine is."""
+"""Minimum cores of a TaskManager in the model, however full its machine is."""
 MAX_RESERVED = 0.9
-"""Maximum share of a device's CPU that is reserved; without any CPU, nothing could be predicted."""
+"""Maximum reserved share of a device's CPU; without any CPU, nothing could be predicted."""
 _ROOT = Path("/sys/fs/cgroup")
 
 
 class CpuPool(NamedTuple):
-    """CPU that one or several processes of this machine share."""
+    """CPU that one or several processes of a machine share."""
 
-    name: str  # cgroup, or cores, that limit it; empty for all cores of the machine
+    name: str  # cgroup, or pinned cores; empty for all cores of the machine
     cores: float  # maximum number of cores that they use together
     host: str = ""  # boot id of another machine; empty for this one
 
@@ -45,16 +45,15 @@ class CpuShare(NamedTuple):
     """Part of a TaskManager in its pool."""
 
     limit: float  # cores that the model assigns to it
-    # The CPU that it shares with other TaskManagers; None if it has a pool for itself.
-    pool: CpuPool | None = None
-    used: float = 0.0  # cores that it uses, including subtasks that share them
+    pool: CpuPool | None = None  # pool that it shares with other TaskManagers; None if with none
+    used: float = 0.0  # cores that all TaskManagers of its pool use
 
     @property
     def whole_cores(self) -> tuple[int, float]:
-        """Number of cores that represent it, and the part of a core's speed that each has.
+        """Number of cores that represent it, and their speed relative to a core of the machine.
 
-        A shared pool limits no single thread, so a limit of a core or more is rounded down to whole
-        cores there, which are at least as fast as a core.
+        A shared pool limits no single thread. So its limits of a core or more are rounded down to
+        whole cores, which are at least as fast as a core.
 
         >>> [CpuShare(limit).whole_cores for limit in (0.25, 2.0, 1.5)]
         [(1, 0.25), (2, 1.0), (2, 0.75)]
@@ -65,7 +64,7 @@ class CpuShare(NamedTuple):
 
     @property
     def shows_full_threads(self) -> bool:
-        """Whether it is full if one of its threads runs all the time.
+        """Whether one thread that runs all the time makes it full.
 
         >>> CpuShare(0.25).shows_full_threads, CpuShare(2.0).shows_full_threads
         (True, False)
@@ -83,7 +82,7 @@ class CpuShare(NamedTuple):
 
 
 def is_starved(throttled: float, *, is_full: bool) -> bool:
-    """Whether a TaskManager has no CPU left, or its quota stops it for a part of the time."""
+    """Whether a TaskManager has no CPU left, or its quota stops it for too long."""
     return is_full or throttled >= MIN_CAUSE
 
 
@@ -101,9 +100,9 @@ def cpu_seconds(process: int) -> float:
 
 
 def cpu_pool(process: int) -> CpuPool:
-    """Pool that limits a process of this machine most; the outermost of equal ones."""
+    """Smallest pool of a process of this machine; the outermost of equal pools."""
     pools = [CpuPool("", float(os.cpu_count() or 1))]
-    with suppress(OSError, AttributeError):  # it has ended; not every system pins processes
+    with suppress(OSError, AttributeError):  # it has ended, or the system pins no processes
         pinned = os.sched_getaffinity(process)
         pools.append(CpuPool(f"cores {sorted(pinned)}", float(len(pinned))))
     for folder in reversed([*_groups(process)]):
@@ -113,7 +112,7 @@ def cpu_pool(process: int) -> CpuPool:
 
 
 def throttled_seconds(process: int) -> float:
-    """Seconds for which its quota has stopped a process; 0 without a quota."""
+    """Seconds for which a quota has stopped a process; 0 without a quota."""
     with suppress(OSError, ValueError, KeyError):
         rows = (Path(cpu_pool(process).name) / "cpu.stat").read_text().splitlines()
         stat = dict(row.split() for row in rows)
@@ -130,27 +129,30 @@ def cpu_shares(
 ) -> dict[str, CpuShare]:
     """Share of every TaskManager in its CPU pool.
 
-    TaskManagers with pools of their own also have parts of the machine, which nobody else gets.
+    The pool of a whole machine also has the members of its smaller pools: nobody else gets their
+    parts.
 
     ``processes``: TaskManager → its process on this machine.
-    ``used``: TaskManager → cores that it uses now; None if that is not measured.
+    ``used``: TaskManager → cores that it uses now; None if not measured.
     ``reported``: pools of TaskManagers on other machines.
     """
     pools = {device: cpu_pool(process) for device, process in processes.items()} | {**reported}
     cores = {device: (used or {}).get(device, 0.0) for device in pools}
     shares: dict[str, CpuShare] = {}
     for pool in set(pools.values()):
-        own = {device for device in pools if pools[device] == pool}
-        beside = {d for d in pools if not pool.name and pools[d].host == pool.host}
-        members = {device: cores[device] for device in pools if device in own | beside}
+        members = {
+            device: cores[device]
+            for device, other in pools.items()
+            if other == pool or (not pool.name and other.host == pool.host)
+        }
         parts = _parts(members, pool.cores)
-        shared, spent = pool if len(members) > 1 else None, math.fsum(members.values())
-        shares |= {device: CpuShare(parts[device], shared, spent) for device in own}
+        shared, total = pool if len(members) > 1 else None, math.fsum(members.values())
+        shares |= {d: CpuShare(parts[d], shared, total) for d in members if pools[d] == pool}
     return {device: shares[device] for device in pools}
 
 
 def _parts(used: Mapping[str, float], cores: float) -> dict[str, float]:
-    """Cores of the members of a pool, by what they use: see the top of this module.
+    """Cores of the members of a pool by their used cores: see the top of this module.
 
     >>> _parts({"a": 1.6, "b": 0.1, "c": 0.1}, 4.0), _parts({"a": 1.25, "b": 0.5}, 2.0)
     ({'a': 2.0, 'b': 1.0, 'c': 1.0}, {'a': 1.25, 'b': 0.75})
@@ -159,14 +161,15 @@ def _parts(used: Mapping[str, float], cores: float) -> dict[str, float]:
     """
     if len(used) == 1:
         return dict.fromkeys(used, cores)
-    left, even = cores, cores // len(used) or cores / len(used)
-    parts = {d: max(even, float(math.ceil(own))) if own > even else even for d, own in used.items()}
-    if math.fsum(parts.values()) <= left + TINY:
+    even = cores // len(used) or cores / len(used)
+    parts = {d: max(even, float(math.ceil(n))) if n > even else even for d, n in used.items()}
+    if math.fsum(parts.values()) <= cores + TINY:
         return parts
+    rest = cores
     ranked = sorted(used, key=used.__getitem__, reverse=True)
     for members, device in zip(range(len(used), 0, -1), ranked, strict=True):
-        parts[device] = max(used[device], min(even, left / members), MIN_CORES)
-        left -= parts[device]
+        parts[device] = max(used[device], min(even, rest / members), MIN_CORES)
+        rest -= parts[device]
     return parts
 
 
@@ -186,12 +189,12 @@ def _groups(process: int) -> Iterator[Path]:
 
 
 def _quota(folder: Path) -> float | None:
-    """Quota of a cgroup itself, in cores; None if it has none."""
+    """Quota of a cgroup without its parents, in cores; None if it has none."""
     with suppress(OSError, ValueError):
         if (folder / "cpu.max").exists():
-            most, period = (folder / "cpu.max").read_text().split()
+            quota, period = (folder / "cpu.max").read_text().split()
         else:
-            most, period = ((folder / f"cpu.cfs_{k}_us").read_text() for k in ("quota", "period"))
-        if most != "max" and int(most) > 0:
-            return int(most) / int(period)
+            quota, period = ((folder / f"cpu.cfs_{k}_us").read_text() for k in ("quota", "period"))
+        if quota != "max" and int(quota) > 0:
+            return int(quota) / int(period)
     return None

@@ -1,16 +1,16 @@
-"""CPU of the threads of TaskManagers that only Flink's REST interface reaches.
+"""CPU of the threads of TaskManagers on other machines, through Flink's REST interface.
 
 The metric reporter of streamplace (`java/CpuReporter.java`) adds gauges to each TaskManager, which
-Flink shows like its own metrics. They are texts with the same rows as `cpu.threads` reads on this
-machine, and with the limits of the process. Times are by the TaskManager's own clock; only
-differences are used.
+Flink shows like its own metrics. Their texts have the rows that `cpu.threads` reads on this
+machine, and the limits of the process. Times are by the TaskManager's own clock; only differences
+are used.
 
 Without the reporter, thread dumps are a sampling profiler. A RUNNABLE thread is on a core, or waits
 for one, unless its top frame is a native method that waits: Java counts such threads as runnable. A
 thread's share of dumps on a core is its share of the time; `cpu.charging` divides the CPU of the
 process by these shares. A dump stops the whole JVM, while Flink searches its heap for locks: half a
 second for a gigabyte of small objects. So the answers to dumps take at most `MAX_DUMP_SHARE` of the
-time, and TaskManagers whose answers are slow are not asked again.
+time, and no further dump is taken of TaskManagers that answer slowly.
 """
 
 import re
@@ -31,8 +31,8 @@ JAR = "streamplace-reporter.jar"
 VERSION = 1
 """Version of the table that the reporter writes."""
 UPDATE_SECONDS = 15.0
-"""Longest wait for a newer report: Flink fetches metrics every 10 s (default), when it is asked."""
-NONE = "it is no table of threads"
+"""Maximum wait for a newer report: Flink fetches metrics on request, every 10 s by default."""
+MALFORMED = "it is not a table of threads"
 _GAUGE = re.compile(r"(.*\.)?streamplace\d{1,2}")
 _PART = re.compile(r"streamplace (\d+) (\d+) (\d+) (\d+)\n")
 _ESCAPED = re.compile(r"\\(.)")
@@ -43,7 +43,7 @@ class CpuReport(NamedTuple):
 
     threads: list[JavaThread]
     cpu: float  # seconds of CPU of the process
-    moment: float  # on a clock of its own
+    moment: float  # on the clock of the TaskManager
     pool: CpuPool
     throttled: float = 0.0  # seconds for which its quota has stopped it
 
@@ -54,7 +54,7 @@ def jar_path() -> str:
 
 
 def parse_report(texts: Iterable[str]) -> CpuReport:
-    """CpuReport from the texts of all gauges, in any order.
+    """Parse the texts of all gauges of a reporter, in any order.
 
     A malformed report raises a ValueError with the reason.
     """
@@ -63,7 +63,7 @@ def parse_report(texts: Iterable[str]) -> CpuReport:
     for text in texts:
         head = _PART.match(text)
         if head is None:
-            raise ValueError(NONE)
+            raise ValueError(MALFORMED)
         version, number, chunk, total = map(int, head.groups())
         if version != VERSION:
             raise ValueError(
@@ -77,7 +77,7 @@ def parse_report(texts: Iterable[str]) -> CpuReport:
         raise ValueError(f"{len(chunks)} of {total} parts of its report fit together")
     first, *rows = "".join(chunks[i] for i in range(total)).splitlines()
     if first.startswith("fault "):
-        raise ValueError(f"it cannot be read there: {shown(first, 200)}")
+        raise ValueError(f"the reporter cannot read the threads: {shown(first, 200)}")
     try:
         _, cpu, moment, boot, cores, pinned, quota, stopped, group = first.split(" ")
         now = int(moment) * 1e-9
@@ -88,17 +88,17 @@ def parse_report(texts: Iterable[str]) -> CpuReport:
         pool, throttled = min(pools, key=lambda pool: pool.cores), max(0, int(stopped)) * 1e-9
         return CpuReport(threads, int(cpu) * 1e-9, now, pool, throttled)
     except ValueError:
-        raise ValueError(NONE) from None
+        raise ValueError(MALFORMED) from None
 
 
 def _thread(row: str, now: float) -> JavaThread:
     native, cpu, delay, wakes, name = row.split(" ", 4)
-    name = _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], name)
+    name = _ESCAPED.sub(lambda escape: "\n" if escape[1] == "n" else escape[1], name)
     return JavaThread(int(native), name, int(cpu) * 1e-9, now, int(delay) * 1e-9, int(wakes))
 
 
 def _count(pinned: str) -> float:
-    """Number of cores in a list of the kernel.
+    """Number of cores in a list of the kernel; infinite if it names none.
 
     >>> _count("0-3,8"), _count("-")
     (5.0, inf)
@@ -118,30 +118,31 @@ class Reporters:
     def read(
         self, devices: Iterable[str], before: Mapping[str, CpuReport] | None = None
     ) -> dict[str, CpuReport]:
-        """CpuReport of each of some TaskManagers that has a reporter.
+        """Reports on the TaskManagers that have a reporter.
 
-        ``before``: earlier reports; newer ones are awaited, and used once they are there.
+        ``before``: earlier reports, for which newer ones are awaited; None to await the next update
+        of each report.
         """
         reports = {}
         deadline = time.monotonic() + UPDATE_SECONDS
         for device in devices:
-            if device in self.faults or not self._found(device):
+            if device in self.faults or not self._has_reporter(device):
                 continue
-            found = self._read(device)
-            known = found if before is None else before.get(device)
-            while found and known and found.moment == known.moment and time.monotonic() < deadline:
+            report = self._read(device)
+            old = report if before is None else before.get(device)
+            while report and old and report.moment == old.moment and time.monotonic() < deadline:
                 time.sleep(PAUSE_SECONDS)
-                found = self._read(device)
-            if found is not None:
-                reports[device] = found
+                report = self._read(device)
+            if report is not None:
+                reports[device] = report
         return reports
 
     def pools(self, devices: Iterable[str]) -> dict[str, CpuPool]:
-        """CPU that limits each of some TaskManagers that has a reporter."""
-        found = {device: self._read(device) for device in devices if self._found(device)}
-        return {device: report.pool for device, report in found.items() if report is not None}
+        """CPU pools of the TaskManagers that have a reporter."""
+        reports = {device: self._read(device) for device in devices if self._has_reporter(device)}
+        return {device: report.pool for device, report in reports.items() if report is not None}
 
-    def _found(self, device: str) -> bool:
+    def _has_reporter(self, device: str) -> bool:
         if device not in self._gauges:
             if (rows := self._rows(device, "")) is None:
                 return False
@@ -162,7 +163,7 @@ class Reporters:
         return None
 
     def _rows(self, device: str, query: str) -> list[dict[str, str]] | None:
-        """Metrics of a TaskManager; None without an answer, as if it is gone."""
+        """Metrics of a TaskManager; None without an answer, as when it is gone."""
         try:
             path = f"/taskmanagers/{quote(device, safe='')}/metrics{query}"
             rows: list[dict[str, str]] = self.rest.get(path)
@@ -180,22 +181,21 @@ class Reporters:
 
 
 MAX_DUMP_SHARE = 0.1
-"""Part of the time for which a TaskManager may be asked for dumps; judgement: the answer takes
-longer than the JVM stands still."""
+"""Maximum share of the time that requests for dumps take; judgement: they take longer than the JVM
+stands still."""
 MAX_ANSWER_SECONDS = 1.0
-"""Longest answer after which another dump is asked for; judgement: the job stands still meanwhile.
-"""
+"""Maximum duration of a dump before another one; judgement: the job stands still meanwhile."""
 MAX_FAILURES = 3
-"""Number of dumps in a row without an answer, after which a TaskManager is asked for none."""
+"""Number of unanswered requests in a row after which no more dumps are taken of a TaskManager."""
 _HEAD = re.compile(r" Id=(\d+) ([A-Z_]+)[^\n]*")
 _NATIVE = re.compile(r"\n\s*at (?:[^\s(]+[./])?(\w+)\(Native Method\)")
 _WAITS = re.compile(
     r"(?:epollWait|poll|wait|accept|sleep|socket(?:Read|Accept|Connect)|lookup|park|connect|dumpThr)"
     r"\w*|flush"
 )
-"""Native methods in which a thread waits for others, the network or a disk, and the observation."""
+"""Native methods that wait for other threads, the network or a disk, and the dump itself."""
 _BLOCKING = "NioSocketImpl.tryRead"
-"""Method that reads from a socket until something comes, in Java from version 13 on."""
+"""Method that waits for data of a socket, from Java 13 on."""
 
 
 def is_on_core(dumped: str, name: str) -> bool:
@@ -208,7 +208,7 @@ def is_on_core(dumped: str, name: str) -> bool:
     """
     head = _HEAD.match(dumped, len(name) + 2)
     if head is None or head[2] != "RUNNABLE" or not dumped[head.end() :].strip():
-        return False  # threads without a frame wait for signals
+        return False  # a thread without frames waits for signals
     native = _NATIVE.match(dumped, head.end())
     if native is None:
         return True
@@ -225,7 +225,7 @@ class ThreadDumps:
         self._counts = dict.fromkeys(self._due, NO_DUMPS)
         self._began = time.monotonic()
         self.faults: dict[str, str] = {}
-        """TaskManager of which no dumps are taken → why."""
+        """TaskManager → why no dumps of it are taken."""
 
     def take(self) -> None:
         """Take the dumps that are due."""
@@ -235,7 +235,7 @@ class ThreadDumps:
                 continue
             try:
                 answer = self._rest.get(f"/taskmanagers/{quote(device, safe='')}/thread-dump")
-            except FlinkError as error:  # as a gateway's that permits no dumps, or cuts them
+            except FlinkError as error:  # such as of a gateway that forbids or truncates dumps
                 self._failures[device] += 1
                 if self._failures[device] >= MAX_FAILURES or not isinstance(error, NoAnswer):
                     self.faults[device] = str(error)

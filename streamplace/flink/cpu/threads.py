@@ -31,11 +31,14 @@ _THREAD = re.compile(r'^"(?P<name>[^\n]+)" [^"\n]*?\bnid=(?P<native>0x[0-9a-f]+|
 JCMD_SECONDS = 60.0
 """Timeout for the JDK's tool that lists threads."""
 REPORT_SECONDS, PAUSE_SECONDS = 5.0, 0.25
-"""Longest wait until Flink reports where subtasks run, and pause between two questions."""
-_LISTENS = "0A"
+"""Maximum wait until Flink reports the TaskManagers of subtasks, and pause between requests."""
+_LISTENING = "0A"
+"""State of a listening socket in /proc/PID/net/tcp."""
 _PYTHON = "pyflink.fn_execution"
-_LOCAL = re.compile(r"(\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
+_LOCAL_IP = re.compile(r"(\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
+"""Address of a machine itself in /proc/PID/net/fib_trie."""
 _FETCHED = "read-records-complete"
+"""Field of a subtask that is false until Flink has fetched its metrics."""
 
 
 def local_task_managers() -> list[int]:
@@ -46,27 +49,27 @@ def local_task_managers() -> list[int]:
 def processes_of(rest: Rest) -> dict[str, int]:
     """TaskManager → process, for the cluster's TaskManagers on this machine.
 
-    A process belongs to the cluster if it listens on the address that REST reports. TaskManagers
-    on other machines, or in containers, may all listen on the same port. If a host is not known
-    here, its port decides. A process that fits several TaskManagers is none of them.
+    A process belongs to the cluster if it listens on the address that REST reports: TaskManagers
+    on other machines, or in containers, may listen on the same port. If the host has no address
+    here, the port decides. A process that fits several TaskManagers is left out.
     """
     ports = {pid: listening_ports(pid) for pid in local_task_managers()}
     processes: dict[str, int] = {}
     for manager in rest.task_managers() if ports else ():
         host, port = address_of(manager)
-        here = [pid for pid in ports if port in ports[pid]]
-        if here and (ip := _ip(host)) is not None:
-            here = [pid for pid in here if ip in _local_ips(pid)]
-        if len(here) == 1:
-            processes[str(manager["id"])] = here[0]
+        matching = [pid for pid in ports if port in ports[pid]]
+        if matching and (ip := _ip(host)) is not None:
+            matching = [pid for pid in matching if ip in _local_ips(pid)]
+        if len(matching) == 1:
+            processes[str(manager["id"])] = matching[0]
     counts = Counter(processes.values())
     return {device: pid for device, pid in processes.items() if counts[pid] == 1}
 
 
 def address_of(manager: Mapping[str, Any]) -> tuple[str, int | None]:
-    """Host and port of a TaskManager, of a path such as ``pekko.tcp://flink@host:6122/user/rpc``.
+    """Host and port of a TaskManager, from a path such as ``pekko.tcp://flink@host:6122/user/rpc``.
 
-    Where the path is none, it stands for the host.
+    A malformed path is returned as the host.
     """
     path = str(manager["path"])
     try:
@@ -77,17 +80,17 @@ def address_of(manager: Mapping[str, Any]) -> tuple[str, int | None]:
 
 
 def _ip(host: str) -> str | None:
-    """IP address of a host; None if it is not known here."""
+    """IP address of a host; None if it has none here."""
     with suppress(OSError, UnicodeError):
         ip = socket.gethostbyname(host)
-        return LOOPBACK if ip.startswith("127.") else ip  # such as 127.0.1.1, the address of some
+        return LOOPBACK if ip.startswith("127.") else ip  # such as 127.0.1.1 on Debian
     return None
 
 
 def _local_ips(process: int) -> set[str]:
     """IP addresses of the network of a process."""
     with suppress(OSError):  # the process has ended, or belongs to another user
-        return set(_LOCAL.findall(Path(f"/proc/{process}/net/fib_trie").read_text()))
+        return set(_LOCAL_IP.findall(Path(f"/proc/{process}/net/fib_trie").read_text()))
     return set()
 
 
@@ -104,7 +107,7 @@ def listening_ports(process: int) -> set[int]:
         return {
             int(row[1].rpartition(":")[2], 16)
             for row in rows
-            if row[3] == _LISTENS and f"socket:[{row[9]}]" in sockets
+            if row[3] == _LISTENING and f"socket:[{row[9]}]" in sockets
         }
     return set()
 
@@ -117,7 +120,7 @@ def _links(folder: Path) -> Iterator[str]:
 
 
 def runs_python() -> bool:
-    """Whether processes of this machine run operators in Python for Flink."""
+    """Whether processes of this machine run Python operators of Flink."""
     return any(word.startswith(_PYTHON) for _, words in _processes() for word in words)
 
 
@@ -132,12 +135,12 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 def named_threads(process: int, names: Mapping[int, str]) -> list[JavaThread]:
     """Threads of a Java process with these names; empty if they cannot be read.
 
-    Their CPU time and run delay are read from the kernel, which is immediate. Java itself needs
-    seconds for an answer if a quota throttles it, and uses CPU for that. Threads without a name
-    here have that of the kernel, of at most 15 letters.
+    Their CPU time and run delay are read from the kernel, at once. Java would use CPU for an
+    answer, and take seconds under a quota. Threads without a name in ``names`` have the name of the
+    kernel, of at most 15 characters.
     """
     threads = []
-    with suppress(OSError, ValueError, IndexError):  # it ended, belongs to others, or has no file
+    with suppress(OSError, ValueError, IndexError):  # it has ended, or cannot be read
         for folder in Path(f"/proc/{process}/task").iterdir() if names else ():
             with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
                 status = (folder / "status").read_text()
@@ -159,7 +162,10 @@ def java_threads(process: int) -> list[JavaThread]:
     try:
         dump = subprocess.run(
             [jcmd, str(process), "Thread.print"],
-            env={**os.environ, "LC_ALL": "C.UTF-8"},  # otherwise it prints other letters as "?"
+            env={
+                **os.environ,
+                "LC_ALL": "C.UTF-8",
+            },  # otherwise it prints "?" for non-ASCII letters
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=JCMD_SECONDS,
@@ -170,7 +176,7 @@ def java_threads(process: int) -> list[JavaThread]:
 
 
 def thread_names(dump: str) -> dict[int, str]:
-    """Id of a thread in the kernel → its name, of a Java thread dump.
+    """Id of a thread in the kernel → its name, from a Java thread dump.
 
     >>> thread_names('"a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1 nid=0x1f')
     {31: 'a (1/2)#0'}
@@ -183,8 +189,8 @@ def snapshot(
 ) -> ClusterSnapshot:
     """Take a snapshot of a cluster, once Flink reports the devices of the job's subtasks.
 
-    The first one also waits for their metrics: what a subtask has counted since its start would
-    else seem to be new in the next one. Another job that has just ended is left out.
+    The first snapshot also waits for their metrics: otherwise, all counts since the start of a
+    subtask would seem to be new in the next one. Another job that has just ended is left out.
 
     ``before``: an earlier snapshot of the same processes.
     """
@@ -209,8 +215,8 @@ def snapshot(
         return named_threads(processes[device], names) or java_threads(processes[device])
 
     with ThreadPoolExecutor(max(1, len(processes))) as pool:  # Java may take seconds to answer
-        found = pool.map(threads, processes)
-        return ClusterSnapshot(subtasks, dict(zip(processes, found, strict=True)))
+        rows = pool.map(threads, processes)
+        return ClusterSnapshot(subtasks, dict(zip(processes, rows, strict=True)))
 
 
 def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
@@ -218,31 +224,29 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
     for vertex in rest.job(job)["vertices"]:
         answer = rest.get(job_path(job, "vertices", vertex["id"]))
         for i, row in enumerate(answer["subtasks"]):
-            index = row.get("subtask", i)
-            number = f"({index + 1}/{vertex['parallelism']})#{row.get('attempt', 0)}"
-            device = str(row.get("taskmanager-id") or "")
-            metrics = row.get("metrics", {})
-            thread = f"{vertex['name']} {number}"
+            index, metrics = row.get("subtask", i), row.get("metrics", {})
             counts = {name: as_number(metrics.get(key)) for name, key in COUNTERS.items()}
             has_metrics = metrics.get(_FETCHED) is not False
             if not has_metrics:
                 counts |= {"read": math.nan, "wrote": math.nan}
-            subtask = RunningSubtask(
-                job,
-                vertex["id"],
-                index,
-                device,
-                thread,
-                **counts,
-                has_ended=row.get("status") == FINISHED,
-                has_metrics=has_metrics,
+            number = f"({index + 1}/{vertex['parallelism']})#{row.get('attempt', 0)}"
+            subtasks.append(
+                RunningSubtask(
+                    job,
+                    vertex["id"],
+                    index,
+                    str(row.get("taskmanager-id") or ""),
+                    f"{vertex['name']} {number}",
+                    **counts,
+                    has_ended=row.get("status") == FINISHED,
+                    has_metrics=has_metrics,
+                )
             )
-            subtasks.append(subtask)
     return subtasks
 
 
 def as_number(value: float | str | None) -> float:
-    """Value of a metric; NaN if it is none."""
+    """Value of a metric; NaN if it is missing or not a number."""
     try:
         return float(math.nan if value is None else value)
     except ValueError:

@@ -1,8 +1,8 @@
 """A running Flink as a cluster of devices, and a measured job on it as the input of placers.
 
-Every TaskManager is a device, with its CPU and network card. A placement that is pinned does not
-decide which of an operator's subtasks runs where: `possible_orders` returns some possibilities,
-which differ if subtasks read uneven shares.
+Every TaskManager is a device, with its CPU and network card. Pins fix how many subtasks of an
+operator run on a TaskManager, not which. `possible_orders` returns some of the possible layouts;
+their rates differ if subtasks read uneven shares.
 """
 
 from collections import Counter, defaultdict
@@ -42,24 +42,24 @@ from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
 ALL = ""
-"""Key for every TaskManager in the given speeds."""
+"""Key of the speed of all TaskManagers without a speed of their own."""
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
-"""Setting of the cores of a TaskManager on Kubernetes, and its older name."""
+"""Setting of the CPU that a TaskManager on Kubernetes requests, and its older name."""
 POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
-"""Setting of the maximum of its cores, as a multiple of the requested ones."""
-CONTRADICTED = 1.05
-"""Load above which an assumed network must be faster; a full one may be measured as slightly more.
-"""
-SPARE = 2.0
-"""Speed of an assumed network, as a multiple of the measured traffic of a card."""
+"""Setting of the CPU limit of a TaskManager, as a multiple of the requested CPU."""
+MAX_ASSUMED_LOAD = 1.05
+"""Load of an assumed network above which its speed is raised; a full network may be measured as
+slightly more than 1."""
+RAISED_SPEED = 2.0
+"""Raised speed of an assumed network, as a multiple of the measured traffic of its busiest card."""
 ASSUMED_CPU = Remedy(
     "the CPU of TaskManagers on other machines is assumed: the cores that Java sees there, in "
     "equal parts for TaskManagers of one address; if containers limit it, or share a machine, "
     "describe the TaskManagers in a cluster file"
 )
-"""Note on TaskManagers whose CPU is neither measured nor among the settings of the JobManager."""
+"""Note on TaskManagers without measured CPU and without a limit in the JobManager's settings."""
 GIVE_SPEED = "give their speed (nic in --settings)"
 
 
@@ -67,7 +67,7 @@ class Card(NamedTuple):
     """Speed of a network card in either direction, such as ``"1000 Mbps"``."""
 
     speed: str
-    is_assumed: bool  # whether it is not given
+    is_assumed: bool  # False if the speed is given
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ class MeasuredDevice:
     """A TaskManager as a device."""
 
     name: str
-    mips: str  # speed of one of its cores
+    mips: str  # speed of a core
     cores: int
     card: Card
     memory: int | None = None  # bytes; None if Flink does not report it
     reserved: float | None = None  # MIPS that are not available to the job; None if not measured
-    is_cpu_assumed: bool = False  # whether its number of cores is assumed
+    is_cpu_assumed: bool = False  # whether the number of cores is assumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,12 @@ class MeasuredCluster:
     bandwidth: str  # bandwidth of every link, given or assumed
     devices: tuple[MeasuredDevice, ...]
     sending: SendingCost = ASSUMED  # cost of remote tuples, measured or assumed
-    # Core seconds per second that Java uses in each besides its tasks; None if not measured.
+    # Cores that Java uses in each device besides its tasks; None if not measured.
     java: float | None = None
-    # Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
-    # TaskManagers with known cards are limited only by them.
+    # Whether the bandwidth is assumed. An assumed bandwidth is not below the speed of any card, so
+    # only their cards limit two TaskManagers.
     is_bandwidth_assumed: bool = False
-    # Sentences on devices whose CPU is assumed.
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences on devices whose CPU is assumed
 
     def cluster(self) -> Cluster:
         """Cluster with the resources that are available to operators and payloads."""
@@ -172,17 +171,16 @@ def measured_cluster(
     beside: Mapping[str, float] | None = None,
     used: Mapping[str, float] | None = None,
 ) -> MeasuredCluster:
-    """Cluster of the TaskManagers, with parameters for what REST does not report.
+    """Cluster of the TaskManagers, with parameters for properties that REST does not report.
 
-    TaskManagers on this machine have their shares by `cpu_shares`. Others have the limit that the
-    JobManager's settings contain for TaskManagers on Kubernetes; without one, those of one address
-    are assumed to share the cores that Java detects evenly.
+    `cpu_shares` gives the CPU of TaskManagers on this machine, and of those with a reporter. Other
+    TaskManagers have the limit in the JobManager's settings for Kubernetes. Without such a limit,
+    TaskManagers of one address are assumed to share evenly the cores that Java detects.
 
     ``bandwidth``: bandwidth of every link; None to assume it.
-    ``cards``: device → speed of its network card, "" for all; others are assumed.
-    ``java``: core seconds per second that Java uses in each besides its tasks; None if not
-    measured.
-    ``sending``: cost of remote tuples; None if not measured, and it is then assumed.
+    ``cards``: device → speed of its network card, "" for all; other speeds are assumed.
+    ``java``: cores that Java uses in each device besides its tasks; None if not measured.
+    ``sending``: cost of remote tuples; None to assume it.
     ``beside``: device → cores used by jobs that stay.
     ``used``: device → cores in use; None if not measured.
     """
@@ -195,8 +193,8 @@ def measured_cluster(
     shares = cpu_shares(processes, used, reporters.pools(remote))
     shares |= _limits(rest, [manager for manager in managers if manager["id"] not in shares])
     cost = (sending or ASSUMED).slower(slowness(shares.values())).rounded()
-    usual = bandwidth or BANDWIDTH
-    card_of = _cards([manager["id"] for manager in managers], cards or {}, usual)
+    card_speed = bandwidth or BANDWIDTH
+    card_of = _cards([manager["id"] for manager in managers], cards or {}, card_speed)
     devices = []
     for manager in managers:
         name, visible = str(manager["id"]), manager["hardware"]["cpuCores"]
@@ -214,7 +212,8 @@ def measured_cluster(
         devices.append(device)
     return MeasuredCluster(
         rest.url,
-        bandwidth or max([usual, *(card.speed for card in card_of.values())], key=bandwidth_bps),
+        bandwidth
+        or max([card_speed, *(card.speed for card in card_of.values())], key=bandwidth_bps),
         tuple(devices),
         cost,
         java,
@@ -224,7 +223,7 @@ def measured_cluster(
 
 
 def _limits(rest: Rest, remote: Sequence[Mapping[str, Any]]) -> dict[str, CpuShare]:
-    """CPU limits of TaskManagers on other machines by the settings of the JobManager, if any."""
+    """CPU limits of TaskManagers on other machines, from the JobManager's settings for pods."""
     settings = (shown_settings(rest) if remote else None) or {}
     cores = next((settings[name] for name in POD_CPU if name in settings), "")
     try:
@@ -253,19 +252,19 @@ def background(
 ) -> tuple[float | None, SendingCost | None]:
     """Cores that Java itself uses in each TaskManager, and the cost of remote tuples of a job.
 
-    Either is None if it cannot be measured: the threads must be readable on this machine, and for
-    the cost, tuples must cross between TaskManagers, and none of other jobs.
+    Both are None if no job runs, or if no threads can be read, here or by a reporter. The cost is
+    also None if the job sends no tuples between TaskManagers, or if other jobs may send some.
 
-    ``job``: A job that must be running; None for any that runs.
+    ``job``: a job that must be running; None for any running job.
     """
     names = [str(manager["id"]) for manager in rest.task_managers()]
     if not processes_of(rest) and not Reporters(rest).pools(names):
         return None, None
     running = (name for name, state in rest.jobs().items() if state == RUNNING)
-    if (watched := job or next(running, None)) is None:
+    if (measured_job := job or next(running, None)) is None:
         return None, None
     try:
-        measured = profile(rest, watched, seconds)
+        measured = profile(rest, measured_job, seconds)
     except FlinkError as error:
         if job is not None or isinstance(error, NoAnswer):
             raise
@@ -274,7 +273,7 @@ def background(
 
 
 def cores_used(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
-    """Device → core seconds per second of the tasks of running jobs.
+    """Device → cores that the tasks of running jobs use.
 
     The measurement takes about ``seconds`` per job.
     """
@@ -282,8 +281,8 @@ def cores_used(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, flo
     for job in dict.fromkeys(jobs):
         windows = JobWindows(rest, job)
         windows.add(seconds)
-        for own in windows.last().subtasks.values():
-            for subtask, cpu in own:
+        for subtasks in windows.last().subtasks.values():
+            for subtask, cpu in subtasks:
                 used[subtask.device] += cpu.cores
     return dict(used)
 
@@ -306,18 +305,18 @@ def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
     return speeds
 
 
-def _cards(managers: list[str], given: Mapping[str, str], usual: str) -> dict[str, Card]:
+def _cards(managers: list[str], speeds: Mapping[str, str], default: str) -> dict[str, Card]:
     """TaskManager → its card.
 
-    ``given``: speeds of some TaskManagers, or of all by the name "".
-    ``usual``: speed that is assumed of the others.
+    ``speeds``: speeds of some TaskManagers, and at `ALL` of the others.
+    ``default``: assumed speed of TaskManagers without one.
     """
-    if unknown := [name for name in given if name != ALL and name not in managers]:
+    if unknown := [name for name in speeds if name != ALL and name not in managers]:
         raise SettingError(
             f"nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
         )
-    speeds = {name: given.get(name, given.get(ALL)) for name in managers}
-    return {name: Card(speed or usual, speed is None) for name, speed in speeds.items()}
+    cards = {name: speeds.get(name, speeds.get(ALL)) for name in managers}
+    return {name: Card(speed or default, speed is None) for name, speed in cards.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,8 +325,7 @@ class Measurement:
 
     graph: StreamGraph  # with measured rates, CPU and payloads
     cluster: Cluster  # the devices, with the resources that are available to this job
-    # Rates of its sources. If one was held back, another placement may carry more.
-    flow: SourceFlow
+    flow: SourceFlow  # of its sources; if one was held back, another placement may carry more
     notes: tuple[str, ...] = ()  # sentences on missing measurements
     shares: Shares = field(default_factory=dict)
     # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
@@ -375,13 +373,13 @@ def placed(
     for row, name in enumerate(graph.operators.name):
         subtasks = np.flatnonzero(expansion.operator == row)
         try:
-            (first, *_) = (own for own in (name, *operators_in(name)) if own in devices)
+            first = next(key for key in (name, *operators_in(name)) if key in devices)
             for subtask, device in zip(subtasks, devices[first], strict=True):
                 placement[subtask] = number[device]
-        except (KeyError, ValueError):
+        except (StopIteration, KeyError, ValueError):
             raise FlinkError(
-                f"the devices that {quoted(name)} runs on are not those of the cluster's "
-                "description"
+                f"{quoted(name)} runs on TaskManagers that are not devices of the cluster; "
+                "describe each of them by its id in the cluster file, or measure again without one"
             ) from None
     return PlacedSubtasks(expansion, problem, placement)
 
@@ -408,8 +406,8 @@ def fast_enough(
 ) -> tuple[MeasuredCluster, Remedy | None]:
     """Return the cluster with a network that carries the job, and a note if its speed was raised.
 
-    Cards are compared, because no pair of TaskManagers exchanges more than the card of either, and
-    no assumed link is slower than an assumed card.
+    Only loads of cards are checked: two TaskManagers exchange no more than the card of either
+    carries, and no assumed link is slower than an assumed card.
     """
     from streamsim import resource_loads
 
@@ -420,10 +418,10 @@ def fast_enough(
     loads = resource_loads(job.problem.instance, job.placement)
     assumed = [device.card.is_assumed for device in measured.devices]
     load = float(np.maximum(loads.egress, loads.ingress)[assumed].max(initial=0.0))
-    if load <= CONTRADICTED:
+    if load <= MAX_ASSUMED_LOAD:
         return measured, None
     before = measured.devices[assumed.index(True)].card.speed
-    speed = f"{ceil(SPARE * load * bandwidth_bps(before) / 1e6)} Mbps"
+    speed = f"{ceil(RAISED_SPEED * load * bandwidth_bps(before) / 1e6)} Mbps"
     devices = tuple(
         replace(device, card=device.card._replace(speed=speed)) if is_assumed else device
         for device, is_assumed in zip(measured.devices, assumed, strict=True)
@@ -438,10 +436,10 @@ def fast_enough(
 
 
 def possible_orders(layout: Layout, shares: Shares) -> list[Layout]:
-    """Layouts that may result if a layout is pinned; only itself if its shares are even.
+    """Layouts that may result from pinning a layout; only itself if its shares are even.
 
-    Subtasks with the same number share a slot where their operators have the same devices, and
-    slots go to devices in any order.
+    Subtasks of one number share a slot if their operators have the same devices. Slots go to
+    devices in any order.
 
     >>> orders = possible_orders(Layout({"sum": "ab", "out": "ab"}), {"sum": [0.9, 0.1]})
     >>> sorted(tuple(order["sum"]) for order in orders)
@@ -451,19 +449,18 @@ def possible_orders(layout: Layout, shares: Shares) -> list[Layout]:
     """
     if not any(len(set(layout.get(name, ()))) > 1 for name in shares):
         return [layout]
-    every = dict.fromkeys(layout.values())
-    answer = [layout]
+    orders = [layout]
     for seed in range(VARIANTS):
         random = np.random.default_rng(seed)
-        mixed = {devices: random.permutation(devices).tolist() for devices in every}
-        order = Layout({name: mixed[devices] for name, devices in layout.items()})
-        if order not in answer:
-            answer.append(order)
-    return answer
+        mixed = {row: random.permutation(row).tolist() for row in dict.fromkeys(layout.values())}
+        order = Layout({name: mixed[row] for name, row in layout.items()})
+        if order not in orders:
+            orders.append(order)
+    return orders
 
 
 def finite(rate: float | None) -> float | None:
-    """Rate for a JSON document: None if it is unknown, or if nothing limits it."""
+    """Rate for a JSON document: None if it is unknown or unlimited."""
     return rate if rate is not None and np.isfinite(rate) else None
 
 

@@ -10,19 +10,19 @@ with the same two unknowns for all subtasks of a task.
 
 An observation is the rate and the CPU of a subtask in a window. Subtasks with unequal shares of the
 input are different rates in a single window. Observations of nearly the same rate are averaged
-first: they differ by noise in rate and CPU, which would make tuples seem cheap.
+first: their differences are noise in rate and CPU, which would make tuples seem cheap.
 
 Unknowns are positive and fitted by their logarithms x: the maximum a posteriori of
 
     Σ ((cores − X exp(x)) / σ)²  +  Σ (t + 1) ln(1 + ((x − x₀) / s)² / t),     σ = 0.05 cores + …
 
-by Gauss–Newton steps from two starts, in each of which one unknown explains all. The prior, exp(x₀)
-with the scale s and t degrees of freedom, decides if only one rate was observed. The prior of the
-fixed part follows the wake-ups of the threads if they are fewer than tuples: a thread that wakes up
-for every tuple does so at its rate, and in a job that is held back, for every waiting batch. The
-prior of the cost of a tuple has heavy tails, because few operators cost a hundred times as much as
-others; a fixed part in place of such a cost would promise any rate. If there are several maxima,
-the unknowns are their mean, weighted by the probability around each.
+by Gauss–Newton steps from the prior, and from points where one unknown explains all CPU. The prior,
+exp(x₀) with the scale s and t degrees of freedom, decides if only one rate was observed. The prior
+of the fixed part follows the wake-ups of the threads if they are fewer than tuples: a thread that
+wakes up for every tuple does so at its rate, and in a job that is held back, for every waiting
+batch. The prior of the cost of a tuple has heavy tails, because few operators cost a hundred times
+as much as others; a fixed part in place of such a cost would promise any rate. If there are several
+maxima, the unknowns are their mean, weighted by the probability around each.
 """
 
 import math
@@ -38,9 +38,10 @@ CPU_ERROR = 0.05
 MIN_CPU_ERROR = 5e-4
 """Minimum error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
 SAME_RATE = 1.3
-"""Maximum ratio of averaged rates."""
+"""Maximum ratio of rates that are averaged."""
 MAX_STEPS = 100
 CONVERGED = 1e-9
+"""Relative decrease of the loss by a step at which the fit ends."""
 
 
 class Prior(NamedTuple):
@@ -52,35 +53,35 @@ class Prior(NamedTuple):
 
     def penalty(self, x: float) -> float:
         """Twice the negative logarithm of the density, up to a constant."""
-        off = ((x - math.log(self.median)) / self.spread) ** 2
+        square = ((x - math.log(self.median)) / self.spread) ** 2
         if math.isinf(self.freedom):
-            return off
-        return (self.freedom + 1) * math.log1p(off / self.freedom)
+            return square
+        return (self.freedom + 1) * math.log1p(square / self.freedom)
 
     def weight(self, x: float) -> float:
-        """Inverse variance of the normal distribution with the same slope there."""
+        """Inverse variance of the normal distribution with the same slope at x."""
         if math.isinf(self.freedom):
             return 1 / self.spread**2
-        off = x - math.log(self.median)
-        return (self.freedom + 1) / (self.freedom * self.spread**2 + off**2)
+        deviation = x - math.log(self.median)
+        return (self.freedom + 1) / (self.freedom * self.spread**2 + deviation**2)
 
 
 FIXED = Prior(3.4e-3, 1.0)
-"""Cores of a subtask at any rate, of 30 operators at two rates (docs/assets/calibration.jsonl)."""
+"""Fixed cores of a subtask, from 30 operators at two rates (docs/assets/calibration.jsonl)."""
 PER_TUPLE = Prior(1e-6, 1.7, 2.0)
-"""Core seconds per tuple, of the same; among others, there are models asked for each tuple."""
+"""Core seconds per tuple, from the same operators; some of them ask a model for every tuple."""
+PER_WAKE, MAX_PER_WAKE = Prior(60e-6, 0.7), 100e-6
+"""Fixed core seconds per wake-up of threads that take several tuples each time, and their maximum.
 
-
-A_WAKE, MAX_WAKE = Prior(60e-6, 0.7), 100e-6
-"""Core seconds that are there at any rate for each wake-up of threads that take several tuples, and
-the most of them. The median has the least bias from one rate to others, for the jobs of the prior
-(benchmarks/costs_by_rate.py); straight lines through all rates begin at 14 to 81 µs."""
+The median has the least bias from one rate to others, for the jobs of the prior
+(benchmarks/costs_by_rate.py). Straight lines through all rates begin at 14 to 81 µs.
+"""
 MAX_IDLE_WAKES = 10.0
-"""Wake-ups per second without information: timers beside the work of a busy thread."""
+"""Maximum wake-ups per second that tell nothing: a busy thread has timers, too."""
 
 
 class Observation(NamedTuple):
-    """A thread, or the threads of a subtask, in a window."""
+    """Rate and CPU of a thread, or of the threads of a subtask, in a window."""
 
     tuples: float  # per second
     cores: float
@@ -89,20 +90,20 @@ class Observation(NamedTuple):
 
     @property
     def wakes_without_tuples(self) -> float:
-        """Wake-ups per second after waits for something other than a tuple."""
+        """Wake-ups per second for something other than a single tuple."""
         batched = 1 - self.wakes / max(self.tuples, self.wakes, 1.0)
         return self.wakes * batched * (1 - self.held_back)
 
 
 Observed = Mapping[str, Sequence[Observation]]
-"""Operator → rates and CPU of its subtasks, in all windows and layouts that were measured."""
+"""Operator → rates and CPU of its subtasks, in all measured windows and layouts."""
 
 
 class TaskCost(NamedTuple):
     """Costs of the subtasks of a task."""
 
-    fixed: float  # cores of a subtask at any rate
-    per_tuple: float  # core seconds per tuple
+    fixed: float  # cores of a subtask
+    per_tuple: float  # core seconds
 
 
 def task_cost(
@@ -115,29 +116,29 @@ def task_cost(
     (0.0059, 6.0)
     """
     rows = averaged(observed)
-    most = math.inf
+    max_fixed = math.inf
     if rows and not any(math.isnan(row.wakes) for row in rows):
-        most = MAX_WAKE * max(1.0, *(row.wakes for row in rows))
-        slept = max(row.wakes_without_tuples for row in rows)
-        if slept > MAX_IDLE_WAKES:
-            fixed = A_WAKE._replace(median=A_WAKE.median * slept)
-        fixed = fixed._replace(median=min(fixed.median, most))
+        max_fixed = MAX_PER_WAKE * max(1.0, *(row.wakes for row in rows))
+        wakes = max(row.wakes_without_tuples for row in rows)
+        if wakes > MAX_IDLE_WAKES:
+            fixed = PER_WAKE._replace(median=PER_WAKE.median * wakes)
+        fixed = fixed._replace(median=min(fixed.median, max_fixed))
     factors = np.array([(1.0, row.tuples) for row in rows], np.float64).reshape(-1, 2)
     cores = np.array([row.cores for row in rows], np.float64)
     cost = TaskCost(*_fitted(factors, cores, (fixed, per_tuple)).tolist())
-    if cost.fixed <= most:
+    if cost.fixed <= max_fixed:
         return cost
-    rest = np.maximum(cores - most, 0.0)
-    return TaskCost(most, *_fitted(factors[:, 1:], rest, (per_tuple,)).tolist())
+    rest = np.maximum(cores - max_fixed, 0.0)
+    return TaskCost(max_fixed, *_fitted(factors[:, 1:], rest, (per_tuple,)).tolist())
 
 
 def constant_cores(
     cores: float, tuples: float, subtasks: Sequence[Observation], parallelism: int
 ) -> float:
-    """Core seconds per second of a task that do not depend on the rate, at most ``cores``.
+    """Cores of a task that do not depend on the rate, at most ``cores``.
 
-    All CPU of a task that read nothing is constant. Without the CPU of its threads, all is per
-    tuple.
+    They are all cores of a task that reads nothing, and none of a task whose subtasks were not
+    observed.
 
     ``subtasks``: rates and CPU of its subtasks, in any number of windows.
 
@@ -166,22 +167,22 @@ def averaged(observed: Iterable[Observation]) -> list[Observation]:
 
 
 def _fitted(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Floats:
-    """Positive unknowns, [K], by the maxima of their probability.
+    """Positive unknowns, [K], from the maxima of their probability.
 
     ``factors``: [N, K]. ``cores``: [N].
     """
     sigma = CPU_ERROR * cores + MIN_CPU_ERROR
     scaled, target = factors / sigma[:, None], cores / sigma
     center = np.log([prior.median for prior in priors])
-    largest = np.log(np.maximum(cores[:, None] / np.maximum(factors, 1e-300), 1e-300))
+    alone = np.log(np.maximum(cores[:, None] / np.maximum(factors, 1e-300), 1e-300))
     starts = [center]
     for k in range(len(priors) if len(cores) else 0):
         starts.append(center.copy())
-        starts[-1][k] = max(float(largest[:, k].min()), center[k] - 20)
+        starts[-1][k] = max(float(alone[:, k].min()), center[k] - 20)
     modes: list[Floats] = []
     weights: list[float] = []  # logarithm of the probability around each, up to a constant
-    reached = (_descended(start, scaled, target, priors) for start in starts)
-    for loss, x in sorted(reached, key=lambda pair: pair[0]):
+    minima = (_minimum(start, scaled, target, priors) for start in starts)
+    for loss, x in sorted(minima, key=lambda pair: pair[0]):
         if any(np.allclose(np.exp(x), mode, rtol=0.1) for mode in modes):
             continue
         jacobian = scaled * np.exp(x)
@@ -196,31 +197,31 @@ def _weights(x: Floats, priors: Sequence[Prior]) -> Floats:
     return np.diag([prior.weight(at) for prior, at in zip(priors, x.tolist(), strict=True)])
 
 
-def _descended(
+def _minimum(
     x: Floats, scaled: Floats, target: Floats, priors: Sequence[Prior]
 ) -> tuple[float, Floats]:
-    """Loss and place of the minimum that is reached from a start."""
+    """Minimum of the loss from a start, and its place."""
     center = np.log([prior.median for prior in priors])
 
     def loss(x: Floats) -> float:
-        rest = target - scaled @ np.exp(x)
+        residual = target - scaled @ np.exp(x)
         pairs = zip(priors, x.tolist(), strict=True)
-        return float(rest @ rest) + sum(prior.penalty(at) for prior, at in pairs)
+        return float(residual @ residual) + sum(prior.penalty(at) for prior, at in pairs)
 
-    damping, least = 1e-3, loss(x)
+    damping, best = 1e-3, loss(x)
     for _ in range(MAX_STEPS):
         jacobian, weight = scaled * np.exp(x), _weights(x, priors)
         hessian = jacobian.T @ jacobian + weight
         slope = jacobian.T @ (target - scaled @ np.exp(x)) - weight @ (x - center)
         step = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), slope)
-        reached = loss(x + step)
-        if reached < least:
+        value = loss(x + step)
+        if value < best:
             x, damping = x + step, max(damping / 3, 1e-9)
-            if least - reached <= CONVERGED * least:
-                return reached, x
-            least = reached
+            if best - value <= CONVERGED * best:
+                return value, x
+            best = value
         elif damping > 1e9:
             break
         else:
             damping *= 4
-    return least, x
+    return best, x

@@ -35,34 +35,35 @@ from streamplace.model.graph import (
 from streamplace.model.streams import RESCALE
 from streamplace.model.units import MAX_VALUE, UNLIMITED_BPS, digits
 
-ALIKE_PAYLOADS = 0.02
-"""Payloads with a smaller relative difference are equal."""
-COPIED = "each of its subtasks gets every tuple of a broadcast stream"
+MIN_PAYLOAD_DIFFERENCE = 0.02
+"""Minimum relative difference of payloads that differ."""
+BROADCAST = "each of its subtasks gets every tuple of a broadcast stream"
 MAX_COPIES = 0.01
-"""Maximum share of the tuples of an operator whose copies are ignored, such as rules."""
+"""Maximum ignored share of broadcast tuples, such as rules, in the input of an operator."""
 
 
 def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
     """Return the stream graph of a job, with instructions for cores of ``mips``.
 
-    Its attribute ``unmeasured`` contains the doubts of the profile, to which further ones are added
-    here.
+    Its attribute ``unmeasured`` contains the doubts of the profile, to which this function adds
+    doubts about rates and streams.
     """
     name_of = {task.id: task.name for task in profile.tasks}
     carried = carried_by_streams(profile.tasks, profile.edges, profile.activity)
     profile.doubts.extend(carried.doubts)
     sizes = carried.payloads
-    usual = {profile.edges[e].source: size for e, size in reversed(sizes.items())}
+    # the payload of an operator is that of its first stream
+    payloads = {profile.edges[e].source: size for e, size in reversed(sizes.items())}
     profile.check_sources()
     rates = {task.id: _source_rate(profile, task) for task in profile.sources}
-    least = MIN_RATE * sum(rates.values())
+    min_rate = MIN_RATE * sum(rates.values())
     constant = profile.constant
     operators = [
         _operator(
             profile,
             task,
-            usual.get(task.id, 0.0),
-            max(rates[task.id], least) if task.id in rates else None,
+            payloads.get(task.id, 0.0),
+            max(rates[task.id], min_rate) if task.id in rates else None,
             constant[task.id],
             mips,
         )
@@ -73,7 +74,7 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
             name_of[edge.source],
             name_of[edge.target],
             carried.tuples[e] / (profile.tuples[edge.source] or 1.0),
-            _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
+            _stream_payload(sizes.get(e), payloads.get(edge.source, 0.0)),
             RESCALE if edge.is_rescaled else edge.partitioning,
         )
         for e, edge in enumerate(profile.edges)
@@ -91,23 +92,23 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
         if profile.cpu[task.id].source not in PER_THREAD
     }
     facts |= {
-        KEEPS_PARALLELISM + name_of[edge.target]: COPIED
+        KEEPS_PARALLELISM + name_of[edge.target]: BROADCAST
         for e, edge in enumerate(profile.edges)
         if edge.is_broadcast and carried.tuples[e] > MAX_COPIES * profile.tuples[edge.target]
     }
     if profile.drift > 0:
         facts[PROFILE_DRIFT] = float(f"{min(profile.drift, MAX_VALUE):.4g}")
-    profile.doubts[:] = dict.fromkeys(profile.doubts)  # another graph of this profile has the same
+    profile.doubts[:] = dict.fromkeys(profile.doubts)  # an earlier graph has added the same ones
     if profile.doubts:
         facts["unmeasured"] = "; ".join(profile.doubts)
     graph = StreamGraph.of(profile.name, operators, streams, facts)
     if profile.edges:
         graph = with_message_cost(graph, mips, profile.buffer_timeout)
-    return _checked(profile, graph)
+    return _with_consistency(profile, graph)
 
 
 def _source_rate(profile: JobProfile, source: FlinkTask) -> float:
-    """Tuples/s that a source emits; doubts name where more may arrive for it."""
+    """Tuples/s that a source emits; adds a doubt if more may arrive for it."""
     if source.has_ended:
         return 0.0
     if not profile.tuples[source.id]:
@@ -139,7 +140,7 @@ def _operator(
     tuples, cores = profile.tuples[task.id], profile.cpu[task.id].cores
     limit = profile.waiting.get(task.id)
     if rate is not None or fixed >= cores:
-        limit = None  # a committer, whose CPU does not depend on the rate, waits at any rate, too
+        limit = None  # the waiting of a committer does not depend on the rate, as its CPU does not
     if limit is not None:
         profile.doubts.append(
             f"max_rate of {task.name}: it waits {100 * limit.part:.0f} % of its busy time for "
@@ -163,8 +164,8 @@ def _operator(
 def _cores_of_subtask(profile: JobProfile, task: FlinkTask) -> float:
     """Cores that a subtask uses when its busiest thread runs all the time.
 
-    Threads that fetch, send or collect garbage work beside it. A thread that does little shows
-    nothing of that.
+    Threads that fetch, send or collect garbage run beside it. A nearly idle thread does not show
+    how much.
     """
     cpu = profile.cpu[task.id]
     if not cpu.busiest >= MIN_BUSY * task.parallelism:
@@ -175,10 +176,9 @@ def _cores_of_subtask(profile: JobProfile, task: FlinkTask) -> float:
 def _splits(profile: JobProfile, source: FlinkTask) -> int:
     """Number of splits of a source; further subtasks would have no work.
 
-    Flink does not report it, and does not divide splits by key groups: without lag or partitions,
-    it is the largest number within the maximum parallelism with which subtasks have equal shares.
-    `key_shares` finds unequal ones. If a subtask has no partition, further ones would have none,
-    either.
+    Flink reports it for Kafka only. If a subtask has had no input, further ones would have none.
+    Otherwise, the maximum parallelism is rounded down to equal numbers of splits per subtask, since
+    Flink does not divide splits by key groups; `key_shares` finds unequal shares.
     """
     flow = profile.flow.sources[source.name]
     if flow.partitions:
@@ -188,9 +188,9 @@ def _splits(profile: JobProfile, source: FlinkTask) -> int:
     return source.max_parallelism - source.max_parallelism % source.parallelism
 
 
-def _own_payload(size: float | None, usual: float) -> float | None:
-    """Payload of a stream; None if its source has the same, or if it is unknown."""
-    if size is None or abs(size - usual) <= ALIKE_PAYLOADS * max(size, usual):
+def _stream_payload(size: float | None, payload: float) -> float | None:
+    """Payload of a stream; None if it is unknown, or equal to the payload of its source."""
+    if size is None or abs(size - payload) <= MIN_PAYLOAD_DIFFERENCE * max(size, payload):
         return None
     return size
 
@@ -200,8 +200,7 @@ class Agreement(NamedTuple):
 
     predicted: float
     measured: float
-    # Whether the layout carried as much as possible; if not, it may carry more.
-    is_saturated: bool
+    is_saturated: bool  # whether the layout may not carry more
 
     @property
     def error(self) -> float:
@@ -210,7 +209,7 @@ class Agreement(NamedTuple):
 
     @property
     def contradicts(self) -> bool:
-        """Whether the measured rate bounds the error; otherwise the layout may carry more."""
+        """Whether the measured rate bounds the error: it does not if the layout may carry more."""
         return self.is_saturated or self.error <= 0
 
     def __str__(self) -> str:
@@ -227,8 +226,8 @@ class Agreement(NamedTuple):
         )
 
 
-def _checked(profile: JobProfile, graph: StreamGraph) -> StreamGraph:
-    """Add attributes with the consistency of the graph and the measured placement."""
+def _with_consistency(profile: JobProfile, graph: StreamGraph) -> StreamGraph:
+    """Add attributes that compare the predicted and the measured rate of the present placement."""
     flow = profile.flow
     agreed = agreement(
         graph,
@@ -258,11 +257,11 @@ def agreement(
 ) -> Agreement | None:
     """Compare the model's prediction for a layout with the measured rate.
 
-    It is None if the threads of a TaskManager of the job cannot be read here, or it uses no CPU.
+    Return None if the threads of a TaskManager of the job cannot be read, or if it uses no CPU.
 
     ``sending``: cost of remote tuples; None if there are none.
-    ``sustained``: measured rate that the sources sustain, if it differs from that which they emit:
-    predictions are of the rate at which no subtask falls behind.
+    ``sustained``: measured rate at which no subtask falls behind, which is the predicted one; None
+    if it is the rate of the sources.
     """
     needed = {device for devices in present.devices.values() for device in devices}
     if not needed <= present.usage.keys() or not graph.source_rate:
@@ -271,8 +270,7 @@ def agreement(
     carried = capacity(graph, cluster, present.devices, shares) * graph.source_rate
     if math.isinf(carried):
         return None
-    used = {device: usage.share for device, usage in present.usage.items()}
-    is_full = any(used[device].is_full for device in needed)
+    is_full = any(present.usage[device].share.is_full for device in needed)
     return Agreement(carried, sustained or graph.source_rate, is_limited or is_full)
 
 
@@ -282,15 +280,14 @@ def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Clus
     devices = []
     for name, usage in present.usage.items():
         cores, share = usage.share.whole_cores
-        besides = (
-            (present.java or 0.0) + usage.kinds.get(COMPILERS, 0.0) + present.beside.get(name, 0.0)
-        )
-        reserved = reserved_cores(besides + cost.fixed, usage.share.limit) * mips
+        used = (present.java or 0.0) + usage.kinds.get(COMPILERS, 0.0)
+        used += present.beside.get(name, 0.0) + cost.fixed
+        reserved = reserved_cores(used, usage.share.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
     cost = cost.slower(slowness(usage.share for usage in present.usage.values()))
     return cluster_from_tables(
         {
-            "bandwidth": UNLIMITED_BPS,  # it is unknown, so only CPU is checked
+            "bandwidth": UNLIMITED_BPS,  # unknown, so only CPU is checked
             "framing": FRAMING,
             "headroom": FLINK_HEADROOM,
             "overhead": cost.per_tuple,

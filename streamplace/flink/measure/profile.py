@@ -1,8 +1,8 @@
 """Profiles of jobs: rates, CPU, threads and placement of their tasks, with doubts.
 
 A job is measured in adjacent windows until it is steady (docs/explanation/flink-measurement.md).
-Its profile is that of the windows over which it was steady. When the patience is over, it is that
-of the last windows, with an estimate of how much may still change (`drift`).
+Its profile covers the windows over which it was steady. If it does not become steady in time, the
+profile covers the last windows and estimates the remaining change (`drift`).
 """
 
 import logging
@@ -52,13 +52,13 @@ from streamplace.flink.measure.streams import (
 from streamplace.flink.measure.windows import JobInterval, JobWindows
 from streamplace.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.flink.rest.plan import Edge, FlinkTask, sources_of
-from streamplace.flink.rest.settings import USUAL_BUFFER_TIMEOUT
+from streamplace.flink.rest.settings import DEFAULT_BUFFER_TIMEOUT
 from streamplace.model.defaults import PATIENCE_SECONDS
 from streamplace.model.message_text import counted, listed, quoted, shown
 
 
 class Remedy(str):
-    """A doubt with a remedy: commands print it, and log doubts without one."""
+    """A doubt with a remedy; commands print such doubts, and log the others."""
 
     __slots__ = ()
 
@@ -67,31 +67,30 @@ ESTIMATED = (
     "the CPU of operators is estimated; to measure it, put the reporter into a folder of its own "
     "below Flink's plugins/, with two lines of configuration (docs/how-to/flink-measure.md):"
 )
-"""Beginning of a doubt, which ends with the path of the reporter."""
+"""Beginning of a doubt that ends with the path of the reporter."""
 UNMEASURED_PYTHON = Remedy(
     "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
     "job with python.execution-mode: thread"
 )
-"""Doubt about operators that Python processes run."""
+"""Doubt about the CPU of operators in Python."""
 PER_THREAD = (MEASURED, SAMPLED)
-"""Sources of CPU that are valid at different rates."""
+"""Sources of CPU with a value for each thread, which fits of costs may use."""
 MIN_WAITING_SHARE = 0.5
 """Minimum share of waiting in the busy time without run delay.
 
 Below it, the CPU alone predicts the limit of a subtask within a factor of two.
 """
 MIN_WAITING = 0.1
-"""Minimum of waiting in seconds per second and subtask.
+"""Minimum waiting in seconds per second and subtask.
 
-Less may be due to locks and page faults, or to counters and threads that are read at different
-times.
+Locks, page faults, or reading counters and threads at different times may explain less.
 """
 
 
 class Usage(NamedTuple):
     """CPU share of a TaskManager, and its usage during the measurement."""
 
-    share: CpuShare  # its part of the CPU of the machine
+    share: CpuShare
     kinds: Mapping[str, float]  # cores by kind of thread
 
 
@@ -99,11 +98,10 @@ class Present(NamedTuple):
     """The measured layout."""
 
     devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
-    # Usage by TaskManager; without TaskManagers with unreadable threads.
-    usage: Mapping[str, Usage]
+    usage: Mapping[str, Usage]  # TaskManager → usage, if its threads can be read
     java: float | None  # cores that Java itself uses in each TaskManager; None if not measured
-    # Bytes per second and cores of threads that send and receive, of the TaskManagers that exchange
-    # tuples; empty if that is unknown, or if other jobs may exchange some.
+    # Bytes per second and cores of the network threads of TaskManagers that exchange tuples; empty
+    # if unknown, or if other jobs may exchange tuples, too.
     network: Sequence[Observation] = ()
     # TaskManager → cores of the subtasks of other jobs.
     beside: Mapping[str, float] = MappingProxyType({})
@@ -121,8 +119,9 @@ class CpuOrigin(NamedTuple):
 
 
 BY_REPORTER = CpuOrigin("reporter in each TaskManager", 0.05)
-BY_DUMPS, USUAL_DUMPS = CpuOrigin("thread dumps", 0.42), 100
-"""Error for this number of dumps of each TaskManager; it falls with the root of the number."""
+BY_DUMPS, RATED_DUMPS = CpuOrigin("thread dumps", 0.42), 100
+"""Error of thread dumps, and the number of dumps of each TaskManager for which it was measured; it
+falls with the root of the number."""
 BY_BUSY_TIME = CpuOrigin("CPU of whole TaskManagers, divided by busy time", 1.8)
 
 
@@ -132,8 +131,7 @@ class LoadWindow(NamedTuple):
     seconds: float
     rate: float  # tuples/s of all sources
     cores: float  # core seconds per second of all tasks
-    # Part of the CPU of the TaskManagers on this machine that compilers used.
-    compilers: float = 0.0
+    compilers: float = 0.0  # share of compilers in the CPU of TaskManagers with readable threads
     # Rate and CPU of the subtasks of each task whose threads were all measured.
     observations: Mapping[str, Sequence[Observation]] = MappingProxyType({})
 
@@ -146,7 +144,7 @@ def costs_of(windows: Iterable[LoadWindow]) -> list[float]:
 class WaitingLimit(NamedTuple):
     """Limit of an operator that waits for something other than CPU."""
 
-    rate: float  # tuples/s that a subtask reads at most
+    rate: float  # maximum tuples/s that a subtask reads
     part: float  # waiting share of its busy time
 
 
@@ -164,21 +162,20 @@ class JobProfile:
     flow: SourceFlow  # rates and lag of its sources
     present: Present  # its placement, and the CPU usage of its TaskManagers
     origin: CpuOrigin  # of ``cpu``
-    # Sentences on missing measurements, in one list for all copies. Those on the cluster are added
-    # after the graph, whose attribute ``unmeasured`` lacks them; `Measurement.notes` has all.
+    # Sentences on missing measurements, in one list that all copies share. The attribute
+    # ``unmeasured`` of the graph lacks sentences on the cluster, which are added after it;
+    # `Measurement.notes` has all.
     doubts: list[str] = field(default_factory=list)
-    # Windows of measurement, including this profile's; empty if it is the only one.
-    windows: Sequence[LoadWindow] = ()
+    windows: Sequence[LoadWindow] = ()  # windows of this profile; empty if there is only one
     drift: float = 0.0  # relative change of its CPU per tuple that may follow; 0 if it is steady
-    # Shares of the subtasks in the tuples of operators where they are uneven.
-    shares: Shares = field(default_factory=dict)
-    # Seconds after which a buffer is sent that is not full; None if only full ones are.
-    buffer_timeout: float | None = USUAL_BUFFER_TIMEOUT
+    shares: Shares = field(default_factory=dict)  # uneven shares of subtasks in tuples
+    # Seconds after which Flink sends partly filled buffers; None if it sends only full ones.
+    buffer_timeout: float | None = DEFAULT_BUFFER_TIMEOUT
     # Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
     observations: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
-    # The same by operator, of layouts that were measured before.
+    # Operator → observations of layouts that were measured before.
     earlier: Observed = field(default_factory=dict)
-    # Tasks that are known to be limited by waiting.
+    # Task → limit, for tasks that are known to wait.
     waiting: Mapping[str, WaitingLimit] = field(default_factory=dict)
     # Task → its subtasks, with the increase of their counters, and their CPU.
     subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]] = field(default_factory=dict)
@@ -189,8 +186,8 @@ class JobProfile:
     def observed(self) -> dict[str, list[Observation]]:
         """Operator → rates and CPU of its subtasks, in the windows of all layouts.
 
-        Of a job that is not steady the last windows count as one: its tuples become cheaper while
-        rates grow, which would resemble a constant load.
+        The windows of a job that is not steady count as one: its tuples become cheaper while rates
+        grow, which would resemble a constant load.
         """
         windows = [window.observations for window in self.windows] if not self.drift else []
         operators = {
@@ -208,9 +205,9 @@ class JobProfile:
 
     @property
     def constant(self) -> dict[str, float]:
-        """Core seconds per second of each task, by id, that do not depend on the rate.
+        """Cores of each task, by id, that do not depend on the rate.
 
-        That is all CPU of a committer, which reads about one message per checkpoint.
+        All CPU of a committer is constant: it reads about one message per checkpoint.
         """
         observed = self.observed
         return {
@@ -264,7 +261,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     """Profile of a job from the last ``number`` of its windows together."""
     interval, tasks, edges = windows.last(number), windows.tasks, windows.edges
     _refuse_ended(windows)
-    subtasks = {task: [subtask for subtask, _ in own] for task, own in interval.subtasks.items()}
+    subtasks = {task: [subtask for subtask, _ in rows] for task, rows in interval.subtasks.items()}
     cpu = {task.id: _task_cpu(interval, task) for task in tasks}
     present = present_of(windows.job, tasks, edges, interval, windows.processes, windows.pools)
     starved = {
@@ -276,7 +273,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     doubts = [*_doubts(windows, interval, cpu, is_python=is_python)]
     doubts += [
         Remedy(f"the threads that the reporter of {shown(device)} shows used another CPU than it")
-        for device in interval.unlike
+        for device in interval.inconsistent
     ]
     origin = _origin(interval, cpu, windows.pools)
     if origin.error and not windows.devices <= windows.processes.keys() | windows.pools.keys():
@@ -297,7 +294,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         shares=key_shares(tasks, edges, subtasks, arrived),
         buffer_timeout=windows.buffer_timeout,
         observations=_observations(windows, interval, is_limited=flow.is_limited),
-        # the threads of tasks wait for Python's processes
+        # with Python, the threads of tasks wait for Python's processes
         waiting={} if is_python else _waiting_limits(tasks, interval, starved),
         subtasks=interval.subtasks,
         throttled=interval.throttled,
@@ -305,31 +302,34 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
 
 
 def _task_cpu(interval: JobInterval, task: FlinkTask) -> TaskCpu:
-    """CPU of a task; its origin is the least accurate one of its subtasks."""
+    """CPU of a task, with the least accurate source of its subtasks."""
     if task.has_ended:
         return TaskCpu(0.0)
-    own = [cpu for _, cpu in interval.subtasks.get(task.id, ())]
-    worst = max((cpu.source for cpu in own), key=SOURCES_OF_CPU.index, default=UNKNOWN)
-    busiest = sum((cpu.busiest for cpu in own), 0.0)
-    return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst, busiest=busiest)
+    subtasks = [cpu for _, cpu in interval.subtasks.get(task.id, ())]
+    source = max((cpu.source for cpu in subtasks), key=SOURCES_OF_CPU.index, default=UNKNOWN)
+    busiest = sum((cpu.busiest for cpu in subtasks), 0.0)
+    return TaskCpu(sum((cpu.cores for cpu in subtasks), 0.0), source, busiest=busiest)
 
 
 def _origin(
     interval: JobInterval, cpu: Mapping[str, TaskCpu], reported: Collection[str]
 ) -> CpuOrigin:
-    """Where the CPU of tasks comes from, by the least accurate one, and how far off it may be."""
-    worst = max((own.source for own in cpu.values()), key=SOURCES_OF_CPU.index)
-    if worst in (MEASURED, SHARED):
+    """Origin of the CPU of all tasks, and its error: that of the least accurate source."""
+    source = max((task.source for task in cpu.values()), key=SOURCES_OF_CPU.index)
+    if source in (MEASURED, SHARED):
         return BY_REPORTER if reported else CpuOrigin("threads on this machine")
-    if worst == OF_PROCESS:
+    if source == OF_PROCESS:
         return BY_BUSY_TIME
-    if worst != SAMPLED:
+    if source != SAMPLED:
         return BY_BUSY_TIME._replace(words="busy time")
-    estimated = [own for own in interval.cluster.loads.values() if own.dumps]
-    cores = [(load.cores, load.name == NATIVE) for own in estimated for load in own.threads]
-    native = sum(own for own, is_native in cores if is_native) / sum(own for own, _ in cores)
-    number = min(own.dumps for own in estimated)
-    error = max(BY_DUMPS.error * max(1.0, math.sqrt(USUAL_DUMPS / number)), native)
+    estimated = [manager for manager in interval.cluster.loads.values() if manager.dumps]
+    threads = [thread for manager in estimated for thread in manager.threads]
+    native = sum(thread.cores for thread in threads if thread.name == NATIVE)
+    number = min(manager.dumps for manager in estimated)
+    error = max(
+        BY_DUMPS.error * max(1.0, math.sqrt(RATED_DUMPS / number)),
+        native / sum(thread.cores for thread in threads),
+    )
     return CpuOrigin(f"{counted(number, 'thread dump')} of each TaskManager", error)
 
 
@@ -349,16 +349,16 @@ def _observations(
 ) -> dict[str, list[Observation]]:
     """Rate and CPU of the subtasks of each task whose threads are all known, by its id."""
     loads = {}
-    for task, own in interval.subtasks.items():
+    for task, rows in interval.subtasks.items():
         is_source = task in windows.generated
-        counts = [subtask.wrote if is_source else subtask.read for subtask, _ in own]
-        if all(cpu.source in PER_THREAD for _, cpu in own) and sum(counts) > 0:
-            each = interval.tuples.get(task, 0.0) / sum(counts)
+        counts = [subtask.wrote if is_source else subtask.read for subtask, _ in rows]
+        if all(cpu.source in PER_THREAD for _, cpu in rows) and sum(counts) > 0:
+            rate = interval.tuples.get(task, 0.0) / sum(counts)  # per counted tuple
             loads[task] = [
-                Observation(each * count, cpu.cores, cpu.wakes, float(is_limited))
-                for count, (_, cpu) in zip(counts, own, strict=True)
+                Observation(rate * count, cpu.cores, cpu.wakes, float(is_limited))
+                for count, (_, cpu) in zip(counts, rows, strict=True)
             ]
-            if any(cpu.source == SAMPLED for _, cpu in own):  # each is known too badly
+            if any(cpu.source == SAMPLED for _, cpu in rows):  # only their mean is accurate
                 loads[task] = [Observation(*np.mean(loads[task], axis=0).tolist())]
     return loads
 
@@ -366,8 +366,8 @@ def _observations(
 def _arrived(subtasks: Sequence[SubtaskFlow]) -> list[float]:
     """Tuples that show the shares of the subtasks of a source in its input.
 
-    If none drains a backlog, each reads what arrives now. Otherwise, all that has ever arrived
-    counts, whose shares may have been others.
+    If no subtask drains a backlog, each reads its present input. Otherwise, all tuples that ever
+    arrived count, although their shares may have been different.
     """
     if any(flow.is_draining for flow in subtasks):
         return [flow.arrived for flow in subtasks]
@@ -394,36 +394,35 @@ def _source_flow(source: FlinkTask, interval: JobInterval, present: Present) -> 
 def _waiting_limits(
     tasks: Sequence[FlinkTask], interval: JobInterval, starved: Set[str]
 ) -> dict[str, WaitingLimit]:
-    """Limits of the tasks that read and are limited by waiting, as far as is known, by id.
+    """Limits of the tasks that certainly wait for something other than CPU, by id.
 
     The equations are those of docs/explanation/flink-measurement.md, for the sums over the subtasks
     of a task. A thread that is woken by input is idle for Flink until it gets a core, so a part of
     the run delay may not belong to the busy time. Waiting is then longer, and the limit lower, than
-    computed, so a limit that is found is certain.
+    computed.
 
-    Garbage collection stops threads for no longer than the threads that collect run, or wait for a
-    core. On TaskManagers without CPU left, what a thread waits for may be CPU: a quota that stops
-    it is no run delay.
+    Garbage collection stops threads for no longer than the collecting threads run, or wait for a
+    core. On starved TaskManagers, a thread may wait for CPU: stops by a quota are no run delay.
     """
     pauses = {
-        device: sum(load.cores + load.delay for load in own if kind_of(load.name) == GARBAGE)
+        device: sum(load.cores + load.delay for load in loads if kind_of(load.name) == GARBAGE)
         if source == MEASURED
-        else sum(load.cores for load in own if load.name == NATIVE)
-        for device, (own, source, _) in interval.cluster.loads.items()
+        else sum(load.cores for load in loads if load.name == NATIVE)
+        for device, (loads, source, _) in interval.cluster.loads.items()
     }
     limits = {}
     for task in tasks:
-        activity, own = interval.activity[task.id], interval.subtasks.get(task.id, ())
-        threads = [cpu.thread for _, cpu in own if cpu.thread is not None]
-        if activity.busy is None or activity.records_in <= 0 or not 0 < len(own) == len(threads):
+        activity, rows = interval.activity[task.id], interval.subtasks.get(task.id, ())
+        threads = [cpu.thread for _, cpu in rows if cpu.thread is not None]
+        if activity.busy is None or activity.records_in <= 0 or not 0 < len(rows) == len(threads):
             continue
-        if any(subtask.device in starved for subtask, _ in own):
+        if any(subtask.device in starved for subtask, _ in rows):
             continue
-        able = activity.busy - sum(thread.delay for thread in threads)
-        waiting = able - sum(thread.cores for thread in threads)
-        paused = sum(pauses.get(subtask.device, math.nan) for subtask, _ in own)
-        if waiting - paused >= max(MIN_WAITING_SHARE * able, MIN_WAITING * task.parallelism):
-            rate = float(f"{activity.records_in / able:.3g}")
+        busy = activity.busy - sum(thread.delay for thread in threads)
+        waiting = busy - sum(thread.cores for thread in threads)
+        paused = sum(pauses.get(subtask.device, math.nan) for subtask, _ in rows)
+        if waiting - paused >= max(MIN_WAITING_SHARE * busy, MIN_WAITING * task.parallelism):
+            rate = float(f"{activity.records_in / busy:.3g}")
             limits[task.id] = WaitingLimit(rate, waiting / activity.busy)
     return limits
 
@@ -437,9 +436,10 @@ def present_of(
     reported: Mapping[str, CpuPool] = MappingProxyType({}),
 ) -> Present:
     """Layout of a job, and CPU usage of its TaskManagers, as by `cpu_shares`."""
-    own = sorted(subtask for subtask in interval.cluster.subtasks if subtask.job == job)
+    subtasks = sorted(subtask for subtask in interval.cluster.subtasks if subtask.job == job)
     devices = {
-        task.id: [subtask.device for subtask in own if subtask.vertex == task.id] for task in tasks
+        task.id: [subtask.device for subtask in subtasks if subtask.vertex == task.id]
+        for task in tasks
     }
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         raise FlinkError("Flink does not say where all subtasks run; measure again")
@@ -447,7 +447,7 @@ def present_of(
     used = {device: sum(kinds[device].values()) for device in sampled}
     shares = cpu_shares(processes, used, reported)
     flows = remote_flows(tasks, edges, interval.activity, devices)
-    others = {(own.job, own.device) for own in interval.cluster.subtasks if own.job != job}
+    others = {(row.job, row.device) for row in interval.cluster.subtasks if row.job != job}
     are_spread = len(others) > len({name for name, _ in others})
     if are_spread or not flows.keys() <= kinds.keys():
         flows = {}  # the threads that send and receive serve all jobs
@@ -478,8 +478,8 @@ def _doubts(
         if (source := cpu[task.id].source) not in PER_THREAD:
             yield f"ipt of {task.name}: {source}"
     yield from map(Remedy, (*windows.reporters.doubts, *windows.dumps.doubts))
-    if read := [task.name for task in windows.tasks if task.has_ended]:
-        yield f"rate and ipt of {listed(read)}: counted as 0, because all input has been read"
+    if names := [task.name for task in windows.tasks if task.has_ended]:
+        yield f"rate and ipt of {listed(names)}: counted as 0, because all input has been read"
     yield from _doubts_on_operators(windows, interval)
     cluster = interval.cluster
     far = {subtask.job for subtask in cluster.subtasks if subtask.device not in cluster.loads}
@@ -525,17 +525,16 @@ def _doubts_on_operators(windows: JobWindows, interval: JobInterval) -> Iterator
 
 
 LOG = logging.getLogger(__name__)
-
 STEADY_SECONDS, MIN_WINDOWS = 20.0, 4
 """Time, and number of windows, over which a job must be steady."""
-STEADY = 0.05
-"""Largest relative change over that time that does not matter."""
-MAX_CHANGE = 0.3
-"""Maximum change that a slope may show as noise; a steady job does not vary by more."""
+MAX_STEADY_CHANGE = 0.05
+"""Maximum relative change of a steady job over that time."""
+MAX_NOISE = 0.3
+"""Maximum relative change that may count as noise; a steady job does not vary by more."""
 MAX_COMPILERS = 0.15
 """Maximum share of Java's compilers in the CPU of warm TaskManagers."""
 MIN_COMPILERS = 0.02
-"""Compilers are ignored below this part of the CPU limit of TaskManagers.
+"""Minimum CPU of compilers that counts, as a share of the CPU limits of TaskManagers.
 
 In a job with a low load they continue for minutes, partly with code that serves the profiler.
 """
@@ -547,8 +546,8 @@ def steady_profile(
     """Measure a running job until it is steady; return its profile of all windows since then.
 
     ``seconds``: length of a window.
-    ``patience``: seconds after which a job is measured although it is not steady; the ``drift`` of
-    its profile is the change to be expected. 0 for a single window.
+    ``patience``: maximum seconds until the job is steady; after it, the ``drift`` of the profile is
+    the change to be expected. 0 for a single window.
     """
     windows = JobWindows(rest, job)
     loads: list[LoadWindow] = []
@@ -557,36 +556,35 @@ def steady_profile(
         windows.add(seconds)
         profile = profile_of(windows)
         if not any(source.back_pressured for source in profile.flow.sources.values()):
-            profile.check_sources()  # otherwise a held-back one may send in the next window
+            profile.check_sources()  # a back-pressured source may send in the next window
         loads.append(window_of(profile))
-        last = _last(loads)
+        last = _last_windows(loads)
         waited = time.monotonic() - began
         reason = why_unsteady(last)
         is_enough = len(loads) >= MIN_WINDOWS or not patience
         if not reason or (waited >= patience and is_enough):
             break
         LOG.debug("not steady after %.0f s: %s", waited, reason)
-    answer = replace(profile_of(windows, len(last)), windows=tuple(last))
+    profile = replace(profile_of(windows, len(last)), windows=tuple(last))
     if not reason:
-        return answer
+        return profile
     costs, measured = costs_of(last), sum(window.seconds for window in last)
     is_known = len(costs) >= MIN_WINDOWS and any(costs)
     drift = (max(costs) - min(costs)) / mean(costs) if is_known else math.inf
-    answer.doubts.append(
+    profile.doubts.append(
         Remedy(
             f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
-            f"{drift:.0%} in the last {measured:.0f} s; intervals allow "
-            "for that"
+            f"{drift:.0%} in the last {measured:.0f} s; intervals allow for that"
         )
     )
-    return replace(answer, drift=drift)
+    return replace(profile, drift=drift)
 
 
 def window_of(profile: JobProfile) -> LoadWindow:
     """Rates and CPU of a profile of one window."""
     compilers, usage = 0.0, profile.present.usage
-    cores = sum(own.kinds.get(COMPILERS, 0.0) for own in usage.values())
-    if cores > MIN_COMPILERS * sum(own.share.limit for own in usage.values()):
+    cores = sum(manager.kinds.get(COMPILERS, 0.0) for manager in usage.values())
+    if cores > MIN_COMPILERS * sum(manager.share.limit for manager in usage.values()):
         compilers = cores / sum(profile.used.values())
     return LoadWindow(
         max((activity.seconds for activity in profile.activity.values()), default=0.0),
@@ -597,8 +595,8 @@ def window_of(profile: JobProfile) -> LoadWindow:
     )
 
 
-def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
-    """The last windows over which a job must be steady; all, if they are too few."""
+def _last_windows(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
+    """The last windows over which a job must be steady; all windows if they are too few."""
     number, seconds = 0, 0.0
     for window in reversed(windows):
         if number >= MIN_WINDOWS and seconds >= STEADY_SECONDS:
@@ -640,5 +638,5 @@ def change_of(values: Sequence[float]) -> float:
         return 0.0
     (slope, _), covariance = np.polyfit(np.arange(n), np.array(values) / middle, 1, cov=True)
     change, error = (n - 1) * float(slope), (n - 1) * math.sqrt(covariance[0, 0])
-    is_noise = abs(change) <= RATE_ERRORS * error and abs(change) <= MAX_CHANGE
-    return 0.0 if abs(change) <= STEADY or is_noise else change
+    is_noise = abs(change) <= RATE_ERRORS * error and abs(change) <= MAX_NOISE
+    return 0.0 if abs(change) <= MAX_STEADY_CHANGE or is_noise else change

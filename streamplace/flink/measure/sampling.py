@@ -3,7 +3,7 @@
 Flink answers with the values that it last fetched from the TaskManagers. It fetches them on
 request, at most every ten seconds (``metrics.fetcher.update-interval``). So rates are computed
 between two times at which counters changed, because both answers are then equally old. A window
-begins with the last such time of the previous window, and windows can be combined.
+begins with the last such time of the previous window, so several windows together are a window.
 """
 
 import math
@@ -19,19 +19,19 @@ from streamplace.flink.rest.client import FlinkError, Rest, job_path
 from streamplace.model.message_text import shown
 
 UPDATE_SECONDS = 30.0
-"""Maximum wait for metrics; Flink has fetched them thrice by then, so what has not changed is idle.
-"""
-LATE = 0.05
-"""Part of a window that may be missing because its ends were noticed late."""
-RISING = ("numRecordsIn", "numRecordsOut", "numBytesIn")
-"""Counters that fall only if a subtask begins again or ends.
+"""Maximum wait for metrics. Flink has fetched them three times by then, so unchanged counters are
+those of idle tasks."""
+MAX_MISSING_SHARE = 0.05
+"""Maximum share of a window that is missing because its ends were noticed late."""
+MONOTONE = ("numRecordsIn", "numRecordsOut", "numBytesIn")
+"""Counters that fall only if a subtask restarts or ends.
 
-Kafka's sink lets its bytes fall whenever a transaction gets another producer.
+Bytes of Kafka's sink also fall whenever a transaction gets another producer.
 """
-COUNTS = (*RISING, "numBytesOut")
+COUNTS = (*MONOTONE, "numBytesOut")
 BUSY_MS, BACK_PRESSURED_MS = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
 MAX_BACK_PRESSURED_MS = f"{BACK_PRESSURED_MS}.max"
-"""Largest back-pressured time of a subtask of a vertex, which Flink reports beside the sum."""
+"""Maximum of the back-pressured times of the subtasks of a vertex."""
 _METRICS = (*COUNTS, BUSY_MS, BACK_PRESSURED_MS)
 PROCESS_CPU = "Status.JVM.CPU.Time"
 """Metric of a TaskManager: nanoseconds of CPU of all its threads."""
@@ -52,9 +52,8 @@ class Activity:
     rates: Mapping[str, float]
     seconds: float  # length of the measurement
     totals: Mapping[str, float] = field(default_factory=dict)  # value of each metric at the end
-    readings: Sequence[
-        Reading
-    ] = ()  # times at which the metrics had just changed, with their values
+    # Times at which the metrics had just changed, with their values.
+    readings: Sequence[Reading] = ()
     reporting: int = 0  # number of subtasks with metrics; 0 if unknown
 
     @property
@@ -64,7 +63,7 @@ class Activity:
 
     @property
     def records_out(self) -> float:
-        """Tuples/s sent to other vertices; a tuple to several of them counts once."""
+        """Tuples/s sent to other vertices; a tuple for several of them counts once."""
         return self.rates.get("numRecordsOut", 0.0)
 
     @property
@@ -78,11 +77,11 @@ class Activity:
         return self.rates.get(BACK_PRESSURED_MS, 0.0) / 1000
 
     @property
-    def most_back_pressured(self) -> float:
-        """Share of the time for which one of its subtasks was back-pressured at least.
+    def max_back_pressured(self) -> float:
+        """Lower bound on the largest back-pressured share of time of a subtask.
 
-        The times of subtasks are counted since their start, so while that of another subtask is
-        larger, nothing is known of a subtask; 0 also if Flink reports only sums.
+        Times count since the start of the job, so the metric grows only while the subtask with the
+        largest time is back-pressured. Also 0 if Flink reports only sums.
         """
         return self.rates.get(MAX_BACK_PRESSURED_MS, 0.0) / 1000
 
@@ -118,12 +117,12 @@ def pending_of(operator: str) -> str:
 
 
 def source_metrics(operator: str) -> tuple[str, str, str]:
-    """Metrics of a source: records that it has read and that wait, and tuples that it has sent."""
+    """Metrics of a source that count read records, unread records, and sent tuples."""
     return f"{_prefix(operator)}.numRecordsIn", pending_of(operator), sent_by(operator)
 
 
 def tuples_per_record(operator: str, activity: Activity) -> float:
-    """Tuples that a source makes of a record, which may hold many; 1 if that is unknown."""
+    """Number of tuples that a source makes from a record; 1 if unknown."""
     read, _, sent = (activity.rates.get(name, 0.0) for name in source_metrics(operator))
     return sent / read if sent > 0 and read > 0 else 1.0
 
@@ -137,55 +136,55 @@ class _Counters:
     """Records the counters of a vertex or a TaskManager at times when they have just changed."""
 
     path: str
-    wanted: tuple[str, ...]
-    offered: frozenset[str] = frozenset()
-    previous: dict[str, float] | None = None
-    changed: float | None = None
+    wanted: tuple[str, ...]  # metrics to read
+    available: frozenset[str] = frozenset()  # metrics that Flink has listed
+    previous: dict[str, float] | None = None  # last answer
+    changed: float | None = None  # time of the last answer, if it differs from the one before
     readings: list[Reading] = field(default_factory=list)
-    requested: float | None = None
-    unsure: float = 0.0
-    reporting: int = 0
+    requested: float | None = None  # time of the last request
+    max_pause: float = 0.0  # longest time between two requests
+    reporting: int = 0  # number of subtasks with metrics
     is_used: bool = False  # whether a window has been measured by its recorded times
 
     def read(self, rest: Rest, job: str) -> None:
         """Read the current counters; ignore an answer without values."""
         needed = [name for name in self.wanted if not name.endswith(PENDING)]
         # A source of Kafka reports pending records only from its first record on.
-        may_report = self.changed is not None and not self.offered.issuperset(self.wanted)
-        if may_report or (not self.readings and not self.offered.issuperset(needed)):
+        may_report = self.changed is not None and not self.available.issuperset(self.wanted)
+        if may_report or (not self.readings and not self.available.issuperset(needed)):
             rows = rest.get(self.path.partition("?")[0])
-            self.offered |= {row["id"] for row in rows}  # Flink may list some only
-        offered = [name for name in self.wanted if name in self.offered]
-        if not offered:
+            self.available |= {row["id"] for row in rows}  # a list may be incomplete
+        requested = [name for name in self.wanted if name in self.available]
+        if not requested:
             return
-        # if one metric is unknown, Flink returns none at all, so only known ones are requested
-        now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
+        # only known metrics are requested: if one is unknown, Flink returns none at all
+        now, query = time.monotonic(), ",".join(quote(name, safe="") for name in requested)
         rows = rest.get(f"{self.path}get={query}")
         counters, reporting = _numbers(rows), _reporting(rows)
         before, change = self.previous or {}, reporting - self.reporting
-        has_fallen = any(counters.get(name, math.inf) < before.get(name, 0.0) for name in RISING)
+        has_fallen = any(counters.get(name, math.inf) < before.get(name, 0.0) for name in MONOTONE)
         if has_fallen or (reporting and change < 0) or (self.is_used and change > 0):
-            raise restarted(job)
+            raise restart_error(job)
         if counters:
             self._add(now, counters, reporting)
 
     def _add(self, now: float, counters: dict[str, float], reporting: int) -> None:
-        """Add an answer; the one after a change contains the new values of all TaskManagers.
+        """Add an answer; the answer after a change contains the new values of all TaskManagers.
 
-        Flink fetches them from each TaskManager separately. What a TaskManager that answers for the
-        first time has counted would seem to be new, so earlier times are forgotten then.
+        Flink fetches values from each TaskManager separately. The first values of a TaskManager
+        would seem to be an increase, so earlier times are dropped when it first answers.
         """
         if reporting > self.reporting:
             self.reporting, self.previous, self.changed = reporting, None, None
             self.readings.clear()
         if self.requested is not None:
-            self.unsure = max(self.unsure, now - self.requested)
+            self.max_pause = max(self.max_pause, now - self.requested)
         self.requested = now
         if self.changed is not None:
             self.readings.append((self.changed, counters))
             self.changed = None
         elif self.previous is not None and not self.previous.items() <= counters.items():
-            self.changed = now  # a further metric does not change earlier ones
+            self.changed = now  # an additional metric alone is no change
         self.previous = counters
 
     def span(self, since: int) -> float:
@@ -270,11 +269,11 @@ class Sampler:
                     "metrics.internal.query-service.port of its TaskManagers"
                 )
             time.sleep(PAUSE_SECONDS)
-            meanwhile()  # Flink is not at work on a request
+            meanwhile()
         for counters in self._counters.values():
             counters.is_used = bool(counters.readings)
         self._marks.append(
-            {key: max(0, len(own.readings) - 1) for key, own in self._counters.items()}
+            {key: max(0, len(row.readings) - 1) for key, row in self._counters.items()}
         )
 
     def between(self, first: int, last: int) -> dict[str, Activity]:
@@ -288,15 +287,16 @@ class Sampler:
         }
 
     def _is_short(self, seconds: float) -> bool:
-        """Whether a vertex or TaskManager needs more time; changes are noticed late."""
+        """Whether the window of a vertex or TaskManager is too short; changes are noticed late."""
         return any(
-            counters.span(self._marks[-1][key]) < seconds - min(counters.unsure, LATE * seconds)
+            counters.span(self._marks[-1][key])
+            < seconds - min(counters.max_pause, MAX_MISSING_SHARE * seconds)
             for key, counters in self._counters.items()
         )
 
 
-def restarted(job: str) -> FlinkError:
-    """Error of a job that was not the same all the time while it was measured."""
+def restart_error(job: str) -> FlinkError:
+    """Error of a measurement during which the job, or one of its subtasks, restarted."""
     return FlinkError(
         f"job {shown(job)} was restarted during the measurement, or metrics of some of its "
         "subtasks began or ended; profile it when it runs steadily"
@@ -311,7 +311,7 @@ def _reporting(rows: Sequence[Metric]) -> int:
 
 
 def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
-    """Sums over the subtasks, or values of a TaskManager, that are numbers."""
+    """Finite sums over the subtasks, or values of a TaskManager."""
     values = {row["id"]: as_number(row.get("sum", row.get("value"))) for row in rows}
     largest = next((row.get("max") for row in rows if row["id"] == BACK_PRESSURED_MS), None)
     values[MAX_BACK_PRESSURED_MS] = as_number(largest)

@@ -6,14 +6,14 @@ Lag decides first. The pending records of a source have arrived and were not rea
 
 with as many tuples per pending record as per read record. A source whose lag does not grow keeps
 up, despite back-pressure and full CPU, unless draining the lag would take longer than
-`BACKLOG_SECONDS`: then it catches up, and another layout may do so sooner. Without a reported lag,
-a source that is back-pressured, has no free CPU or is always busy may be offered more than it
-emits.
+`MAX_BACKLOG_SECONDS`: then another layout may drain it sooner. Without a reported lag, a source
+that is back-pressured, has no free CPU or is always busy may be offered more than it emits.
 
-While a backlog is drained, a subtask of a source reads as fast as its place allows. Its share of
-the input is the number of records for its partitions of Kafka, or of its own since the start of the
-job. The sustained rate of the source, at which no subtask falls behind, is the smallest (rate of a
-draining subtask / its share). Sources without lag have no shares, and count as a sum.
+While a subtask of a source drains a backlog, it reads as fast as its TaskManager allows. Its share
+of the input is the share of the records in its partitions of Kafka, or of the records that it has
+read since the start of the job. The sustained rate of the source, at which no subtask falls behind,
+is the smallest (rate of a draining subtask / its share). Sources without lag have no shares, and
+count with their rate.
 """
 
 import itertools
@@ -47,28 +47,29 @@ from streamplace.model import StreamGraph
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.units import MAX_VALUE, Quantity, digits, tuple_rate
 
-BLOCKED = 0.02
-"""Maximum share of time that a source may be back-pressured if its rate is the offered one."""
-SUBTASK_BLOCKED = 0.1
-"""Largest share of time that a subtask may be back-pressured; also Flink's own threshold."""
-POLLED_RATE = 1000.0
+MAX_BLOCKED_SHARE = 0.02
+"""Maximum back-pressured share of the time of a source that emits its offered rate, and maximum
+growth of its lag, relative to its rate."""
+MAX_SUBTASK_BLOCKED_SHARE = 0.1
+"""Maximum back-pressured share of the time of one of its subtasks; also Flink's own threshold."""
+MIN_POLLED_RATE = 1000.0
 """Minimum tuples/s of a busy subtask of a source that is at its limit.
 
-One that polls for input all the time is as busy if little arrives.
+Below it, the subtask may be busy because it polls for input all the time.
 """
-BACKLOG_SECONDS = 60.0
-"""A backlog is large if a source needs longer for it at its present rate.
+MAX_BACKLOG_SECONDS = 60.0
+"""Maximum time in which a source that keeps up drains its backlog at its present rate.
 
-Smaller backlogs are no reason to move a job: batches, late counts, and the interruption by a
-restart or a move, which took up to 46 s, leave as much.
+Batches, late counts, and interruptions by restarts or moves, which took up to 46 s, leave such
+backlogs, which are no reason to move a job.
 """
-DRAINING_SECONDS = 2.0
-"""A subtask is draining if it needs longer at its rate for what waits for it, at either end of the
+MIN_DRAINING_SECONDS = 2.0
+"""Minimum time in which a draining subtask drains its backlog at its rate, at both ends of the
 measurement: it fetches, and reports its lag, about once a second."""
 MIN_RATE = 1e-9
-"""Rate of silent sources, relative to the total rate: sources of a graph need a rate above 0."""
+"""Rate of silent sources, relative to the total rate: a source of a graph needs a rate above 0."""
 RATE_SECONDS = 5.0
-"""Duration of each measurement of a rate that is steady."""
+"""Duration of a measurement of the rates of sources."""
 _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
 
 
@@ -76,14 +77,14 @@ class SubtaskFlow(NamedTuple):
     """A subtask of a source that reports its lag."""
 
     rate: float  # emitted tuples/s
-    arrived: float  # tuples that it has read so far, and that wait
-    pending: tuple[float, float]  # tuples that waited for it at both ends of the measurement
+    arrived: float  # read and pending tuples so far
+    pending: tuple[float, float]  # pending tuples at both ends of the measurement
     seconds: float = RATE_SECONDS  # duration of the measurement
 
     @property
     def is_draining(self) -> bool:
-        """Whether it reads as fast as it can, because it has a backlog all the time."""
-        return min(self.pending) > DRAINING_SECONDS * self.rate > 0
+        """Whether it has a backlog all the time, and so reads as fast as it can."""
+        return min(self.pending) > MIN_DRAINING_SECONDS * self.rate > 0
 
     @property
     def growth(self) -> float:
@@ -94,26 +95,23 @@ class SubtaskFlow(NamedTuple):
     def falls_behind(self) -> bool:
         """Whether its lag grows although it reads as fast as it can."""
         noise = COUNT_ERRORS * counting_error(self.rate, self.seconds)
-        return self.is_draining and self.growth > BLOCKED * self.rate + noise
+        return self.is_draining and self.growth > MAX_BLOCKED_SHARE * self.rate + noise
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFlow:
     """Flow of a source, or of all sources of a job together."""
 
-    rate: float  # tuples/s that are emitted
+    rate: float  # emitted tuples/s
     error: float = 0.0  # standard error of the rate, from its variation during the measurement
-    # Whether more may arrive than is emitted, as `why` says; of several sources, for one of them.
-    is_limited: bool = False
-    # Whether everything that arrives is emitted, as far as measured. The busy time or the lag of
-    # each source must be known.
+    is_limited: bool = False  # whether the source, or one of several, may be offered more
+    # Whether the lag or the busy time of each source shows that it emits all that arrives.
     keeps_up: bool = False
-    # Source → its own output; after `source_flow`, of those whose name does not depend on how a job
-    # is submitted.
+    # Source → its flow; from `source_flow`, only sources whose name stays the same after a move.
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
     name: str = ""
-    why: str | None = None  # why more may arrive than is emitted
-    pending: float | None = None  # tuples that wait; None unless all sources report them
+    why: str | None = None  # why it may be offered more than it emits
+    pending: float | None = None  # pending tuples; None unless all sources report them
     growth: float = 0.0  # growth of the lag, in tuples/s
     back_pressured: float = 0.0  # share of the time with back-pressure; 0 if unknown
     subtasks: Sequence[SubtaskFlow] = ()  # empty if they do not report their lag
@@ -126,7 +124,7 @@ class SourceFlow:
 
     @property
     def offered(self) -> float | None:
-        """Tuples/s that arrive; None if unknown, because the lag is and more may arrive."""
+        """Tuples/s that arrive; None if a source without reported lag may be offered more."""
         if self.pending is not None:
             return max(0.0, self.rate + self.growth)
         if self.sources:
@@ -154,10 +152,10 @@ class SourceFlow:
 
     @property
     def sustained(self) -> float | None:
-        """Tuples/s at which no subtask would fall behind its share of the input, as measured.
+        """Tuples/s at which no subtask would fall behind its share of the input.
 
-        None unless subtasks that drain a backlog show what they can read. Others may not read more
-        than they do.
+        None unless a subtask drains a backlog, and so shows how much it can read. Other subtasks
+        are not assumed to read more than they do.
         """
         if self.sources:
             limits = [(source.sustained, source.rate) for source in self.sources.values()]
@@ -193,8 +191,8 @@ def flow_of(
     ``operator``: its name in the names of its metrics.
     ``activity``: metrics of its task.
     ``full``: TaskManagers with subtasks of it that had no free CPU.
-    ``sees_cpu``: whether that is known of all its TaskManagers, and shows that a thread cannot run
-    more. Otherwise, threads that are busy all the time show that a source is at its limit.
+    ``sees_cpu``: whether a TaskManager with a thread that cannot run more would be in ``full``.
+    Otherwise, threads that are busy all the time show that a source is at its limit.
     """
     metric = sent_by(operator)
     metric = metric if metric in activity.rates else "numRecordsOut"
@@ -203,23 +201,23 @@ def flow_of(
     tuples, records = tuples_per_record(operator, activity), activity.totals.get(pending)
     lag = None if records is None else tuples * records
     grows = lag_grows(activity, pending, rate / tuples)
-    is_large = lag is not None and lag > BACKLOG_SECONDS * rate
+    is_large = lag is not None and lag > MAX_BACKLOG_SECONDS * rate
     busy = None if activity.busy is None else activity.busy / parallelism
     is_busy = busy is not None and busy >= FULL
-    blocked, most = activity.back_pressured / parallelism, activity.most_back_pressured
+    blocked, max_blocked = activity.back_pressured / parallelism, activity.max_back_pressured
     why = None
     if grows:
         why = "its backlog grows"
     elif is_large:
         why = f"{digits(lag or 0.0)} tuples wait for it"
     elif grows is None:
-        if blocked > BLOCKED:
+        if blocked > MAX_BLOCKED_SHARE:
             why = f"it is back-pressured {100 * blocked:.0f} % of the time"
-        elif most > SUBTASK_BLOCKED:
-            why = f"one of its subtasks is back-pressured {100 * most:.0f} % of the time"
+        elif max_blocked > MAX_SUBTASK_BLOCKED_SHARE:
+            why = f"one of its subtasks is back-pressured {100 * max_blocked:.0f} % of the time"
         elif full:
             why = f"{listed(list(full))} has no CPU left for it"
-        elif is_busy and not sees_cpu and rate >= POLLED_RATE * parallelism:
+        elif is_busy and not sees_cpu and rate >= MIN_POLLED_RATE * parallelism:
             why = f"it is busy {100 * (busy or 0.0):.0f} % of the time"
     return SourceFlow(
         rate,
@@ -240,20 +238,20 @@ def flow_of(
 
 def together(flows: Iterable[SourceFlow]) -> SourceFlow:
     """Flow of several sources together."""
-    every = list(flows)
-    pending = [flow.pending for flow in every if flow.pending is not None]
+    sources = list(flows)
+    pending = [flow.pending for flow in sources if flow.pending is not None]
     return SourceFlow(
-        math.fsum(flow.rate for flow in every),
-        is_limited=any(flow.is_limited for flow in every),
-        keeps_up=all(flow.keeps_up for flow in every),
-        sources={flow.name: flow for flow in every},
-        pending=math.fsum(pending) if len(pending) == len(every) else None,
-        growth=math.fsum(flow.growth for flow in every),
+        math.fsum(flow.rate for flow in sources),
+        is_limited=any(flow.is_limited for flow in sources),
+        keeps_up=all(flow.keeps_up for flow in sources),
+        sources={flow.name: flow for flow in sources},
+        pending=math.fsum(pending) if len(pending) == len(sources) else None,
+        growth=math.fsum(flow.growth for flow in sources),
     )
 
 
 def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFlow | None:
-    """Watch the sources of a job for a while; None if Flink does not report their output."""
+    """Measure the sources of a job; None if Flink does not report their output."""
     _, tasks, edges = plan_of(rest.running_job(job))
     running = [task for task in sources_of(tasks, edges) if not task.has_ended]
     metrics = {task.id: source_metrics(task.operators[0]) for task in running}
@@ -268,7 +266,7 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         return None
     # Flink may count no tuples of a source, or fetch no metrics now
     counts = {task.id: sent_by(task.operators[0]) for task in running}
-    is_counted = (counts[v] in own.rates and own.seconds > 0 for v, own in sampled.items())
+    is_counted = (counts[v] in row.rates and row.seconds > 0 for v, row in sampled.items())
     if not sampled or not all(is_counted):
         return None
     passed = max(time.monotonic() - began, 1e-9)
@@ -279,12 +277,12 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     shares = cpu_shares(processes, used)
     full = {device for device, share in shares.items() if share.is_full}
     visible = {device for device, share in shares.items() if share.shows_full_threads}
-    flows, lasting = [], {}
+    flows, identified = [], {}
     for task in running:
         rows = rest.get(job_path(job, "vertices", task.id))["subtasks"]
         devices = {str(row.get("taskmanager-id")) for row in rows}
         operator, name = task.operators[0], operators_in(task.name)[0]
-        is_sure = name not in task.unsure  # it is the same after a move
+        is_sure = name not in task.unsure  # then the name is the same after a move
         flow = flow_of(
             name if is_sure else operator,
             operator,
@@ -295,19 +293,19 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         )
         flows.append(flow)
         if is_sure:
-            lasting[name] = flow
+            identified[name] = flow
     return replace(
         together(flows),
         error=math.hypot(*(_error(sampled[v], sent) for v, sent in counts.items())),
-        sources=lasting,
+        sources=identified,
     )
 
 
 def lag_grows(activity: Activity, pending: str, rate: float) -> bool | None:
     """Return whether the lag of a source grows; None if it reports none.
 
-    Records of transactions arrive together, so a lag that grows does so in both halves of the time,
-    and is never as small in the second half as in the first.
+    Records of a transaction arrive together. So a growing lag must grow in both halves of the time,
+    and its minimum must be larger in the second half.
 
     ``pending``: metric of its unread records.
     ``rate``: read records/s.
@@ -323,7 +321,7 @@ def lag_grows(activity: Activity, pending: str, rate: float) -> bool | None:
         second = min(value for now, value in values if now > middle)
         is_steady = low < half < high and second > first
     noise = COUNT_ERRORS * counting_error(rate, activity.seconds)
-    return is_steady and growth > BLOCKED * rate + noise
+    return is_steady and growth > MAX_BLOCKED_SHARE * rate + noise
 
 
 def counting_error(rate: float, seconds: float) -> float:
@@ -332,7 +330,7 @@ def counting_error(rate: float, seconds: float) -> float:
 
 
 def _error(activity: Activity, metric: str) -> float:
-    """Standard error of the rate of a vertex, from the rates between updates."""
+    """Standard error of the rate of a metric, from the rates between updates."""
     pairs = itertools.pairwise(activity.values(metric))
     rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
     return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
@@ -341,18 +339,18 @@ def _error(activity: Activity, metric: str) -> float:
 def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
     """Return the graph with the offered rates of its sources, where known.
 
-    A source that reads the rest of a backlog to which nothing is added counts as silent, unless
-    nothing is offered to any source.
+    A source that only drains its backlog, with no new input, counts as silent. If no source is
+    offered anything, the graph stays as it is.
     """
     offered = {
         name: source.rate if source.offered is None else source.offered
         for name, source in flow.sources.items()
     }
-    least = MIN_RATE * sum(offered.values())
-    if not least:
+    min_rate = MIN_RATE * sum(offered.values())
+    if not min_rate:
         return graph
     rates = [
-        max(offered[name], least) if name in offered else rate
+        max(offered[name], min_rate) if name in offered else rate
         for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
     ]
     return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
@@ -369,9 +367,9 @@ def requested_rate(rate: Quantity, flow: SourceFlow | None = None) -> float:
     if match is None:
         total = tuple_rate(rate)
     elif offered is None and flow is not None:
-        held = [name for name, source in flow.sources.items() if source.offered is None]
+        unknown = [name for name, source in flow.sources.items() if source.offered is None]
         raise SettingError(
-            f"{listed(held)} may be offered more than is emitted, because of back-pressure or "
+            f"{listed(unknown)} may be offered more than is emitted, because of back-pressure or "
             "missing CPU, and no pending records are reported, so the rate that "
             f"--rate {rate} multiplies is unknown; give --rate in tuples/s"
         )
@@ -380,6 +378,6 @@ def requested_rate(rate: Quantity, flow: SourceFlow | None = None) -> float:
     if not 0 < total <= MAX_VALUE:
         raise SettingError(
             f"--rate is {quoted(str(rate))}, or {total:g} tuples/s; it must be above 0 and at most "
-            f"{MAX_VALUE:g}, such as 50000 or 2x of what the sources are offered"
+            f"{MAX_VALUE:g}, such as 50000, or 2x for twice the offered rate"
         )
     return total

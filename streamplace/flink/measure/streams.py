@@ -3,20 +3,20 @@
 The CPU of the sending and receiving threads of a TaskManager is fitted like the CPU of operators
 (`measure.cost_fit`), over all measured TaskManagers and layouts, by
 
-    cores = fixed + per byte · (bytes/s + BYTES_OF_A_TUPLE · tuples/s)
+    cores = fixed + per byte · (bytes/s + BYTES_PER_TUPLE · tuples/s)
 
 of the exchange with other TaskManagers. The fixed part is for buffers that Flink sends every 100 ms
 even if they are nearly empty, for credits and for wake-ups. It is reserved on all TaskManagers; the
 other part is the ``overhead`` of remote tuples.
 
-Threads that wait for a CPU send many buffers at a time, each for less. So TaskManagers without free
-CPU are ignored, unless there are no others that exchange tuples.
+Threads that wait for a CPU send many buffers at a time, each at a lower cost. So TaskManagers
+without free CPU are ignored, unless no others exchange tuples.
 
-Messages are buffers that Flink sends once per buffer timeout. `streamplace.model.buffers` has the
-formula. The cost of a message to operators is assumed: it cannot be fitted from metrics, because
-``numBuffersOut`` does not count buffers that are sent before they are full. The CPU of an operator
-contains its messages at the measured rate and parallelism; attributes of the graph have their
-number, so that they are not charged twice.
+Messages are buffers that Flink sends once per buffer timeout (`streamplace.model.buffers`). Their
+cost for operators is assumed: it cannot be fitted from metrics, because ``numBuffersOut`` does not
+count buffers that are sent before they are full. The CPU of an operator contains its messages at
+the measured rate and parallelism; attributes of the graph have their number, so that they are not
+charged twice.
 """
 
 from collections import Counter, defaultdict
@@ -30,20 +30,20 @@ from streamplace.flink.measure.cost_fit import Observation, Prior, task_cost
 from streamplace.flink.measure.sampling import Activity
 from streamplace.flink.pin.hook import WRITER
 from streamplace.flink.rest.plan import Edge, FlinkTask
-from streamplace.flink.rest.settings import USUAL_BUFFER_TIMEOUT
+from streamplace.flink.rest.settings import DEFAULT_BUFFER_TIMEOUT
 from streamplace.model import StreamGraph
 from streamplace.model.buffers import BUFFER_TIMEOUT, MESSAGE_IPT, MESSAGES_OF
 from streamplace.model.key_groups import joined_subtasks
 
 COMMITTERS = (": Committer", ": Global Committer")
-"""Suffixes of the names of committers of two-phase sinks; the second follows some of the first."""
+"""Suffixes of the names of committers of two-phase sinks; some sinks have both."""
 
 
 class CarriedTuples(NamedTuple):
-    """Tuples and payloads of streams, by the number of the stream."""
+    """Tuples and payloads of streams, by the index of the stream."""
 
     tuples: Mapping[int, float]  # tuples/s
-    payloads: dict[int, float]  # bytes per tuple of each stream that carries tuples
+    payloads: dict[int, float]  # bytes per tuple, of the streams with tuples
     doubts: Sequence[str]  # sentences on missing measurements
 
 
@@ -53,10 +53,10 @@ def carried_by_streams(
     """Tuples and payloads of all streams, from the metrics of their tasks.
 
     The input that a task counts is authoritative; the output of other tasks only divides it among
-    the streams. Some tasks count tuples that they do not send: the writer of a two-phase sink
-    counts the records that it writes to an external system, and sends its committer one message per
-    checkpoint. So does a task with a chained sink, beside the tuples that it forwards. The output
-    of a task with several streams is not used, because a tuple that is sent to all counts once.
+    the streams. Output may include tuples that a task does not send: the writer of a two-phase sink
+    counts the records that it writes to an external system, but sends its committer one message per
+    checkpoint. So does a task with a chained sink, besides the tuples that it forwards. The output
+    of a task with several streams is not used, because a tuple for all of them counts once.
     """
     streams = [(edge.source, edge.target) for edge in edges]
     read, written = _rates(activity, "numRecordsIn"), _rates(activity, "numRecordsOut")
@@ -88,7 +88,7 @@ def carried_by_streams(
 
 def _rates(activity: Mapping[str, Activity], metric: str) -> dict[str, float]:
     """Task → value of a metric, for the tasks that have it."""
-    return {task: own.rates[metric] for task, own in activity.items() if metric in own.rates}
+    return {task: row.rates[metric] for task, row in activity.items() if metric in row.rates}
 
 
 def _writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
@@ -108,12 +108,12 @@ def shares(
 
     A stream that is alone at one of its ends carries the sum there, and the last unknown stream of
     a sum carries its remainder. Streams that are still unknown share the remainder of their
-    target's sum by weight, or evenly if none has one.
+    target's sum by weight, or evenly if all weights are 0.
 
-    Streams that are alone come first, because a remainder has the errors of the others; then
+    Sums of fewest streams come first, because a remainder has the errors of the other streams; then
     inputs, because Flink counts output by whole buffers.
 
-    ``received``, ``sent``: sums by task, without tasks whose sum is unknown.
+    ``received``, ``sent``: known sums by task.
     ``weights``: weight of each stream, for streams that share a remainder.
 
     >>> streams = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]
@@ -131,48 +131,47 @@ def shares(
     amounts: dict[int, float] = {}
     mixed = set[int]()
 
-    def rest(numbers: Sequence[int], total: float) -> float:
+    def remainder(numbers: Sequence[int], total: float) -> float:
         return max(0.0, total - sum(amounts.get(e, 0.0) for e in numbers))
 
-    while found := next((s for s in sums if sum(e not in amounts for e in s[0]) == 1), None):
-        numbers, total = found
+    while solvable := next((s for s in sums if sum(e not in amounts for e in s[0]) == 1), None):
+        numbers, total = solvable
         (e,) = (e for e in numbers if e not in amounts)
-        amounts[e] = rest(numbers, total)
+        amounts[e] = remainder(numbers, total)
     for task, numbers in inputs.items():
         unknown = [e for e in numbers if e not in amounts]
-        left = rest(numbers, received.get(task, 0.0))
+        total = remainder(numbers, received.get(task, 0.0))
         parts = [weights.get(e, 0.0) for e in unknown]
         parts = parts if any(parts) else [1.0] * len(unknown)
         for e, part in zip(unknown, parts, strict=True):
-            amounts[e] = left * part / sum(parts)
+            amounts[e] = total * part / sum(parts)
         mixed.update(unknown)
     return dict(sorted(amounts.items())), mixed
 
 
-BYTES_OF_A_TUPLE = 6.4
+BYTES_PER_TUPLE = 6.4
 """Bytes that cost as much as the transfer of one tuple, from benchmarks/calibration.py."""
 SENDING_FIXED = Prior(0.012, 0.6)
-"""Cores of a TaskManager that exchanges tuples, at any rate; of five jobs on four TaskManagers."""
+"""Fixed cores of a TaskManager that exchanges tuples, from five jobs on four TaskManagers."""
 PER_BYTE = Prior(3e-9, 0.7)
-"""Core seconds per byte at each end, of the same (docs/assets/calibration.jsonl)."""
-ASSUMED_SECONDS = 115e-6
-"""Core seconds per message, of both ends and the network: the middle of jobs of one rate whose
-buffers were sent more or less often."""
+"""Core seconds per byte at each end, from the same jobs (docs/assets/calibration.jsonl)."""
+MESSAGE_SECONDS = 115e-6
+"""Core seconds per message, of both ends and the network, assumed: the middle value of jobs of one
+rate with different buffer timeouts."""
 NETWORK_KEY = ""
-"""Key of the threads that send and receive among the observed operators, whose names have letters.
-"""
+"""Key of the network threads among the observed operators; names of operators are not empty."""
 
 
 class RemoteFlow(NamedTuple):
-    """Tuples and bytes per second that a TaskManager exchanges with others."""
+    """Traffic of a TaskManager with others."""
 
-    tuples: float
-    traffic: float
+    tuples: float  # tuples/s
+    traffic: float  # bytes/s
 
     @property
     def weight(self) -> float:
-        """Bytes per second, with the equivalent of the cost of tuples."""
-        return self.traffic + BYTES_OF_A_TUPLE * self.tuples
+        """Bytes per second, with `BYTES_PER_TUPLE` for each tuple."""
+        return self.traffic + BYTES_PER_TUPLE * self.tuples
 
 
 class SendingCost(NamedTuple):
@@ -181,7 +180,7 @@ class SendingCost(NamedTuple):
     per_tuple: float
     per_byte: float
     is_assumed: bool = False
-    fixed: float = 0.0  # cores of each TaskManager at any rate
+    fixed: float = 0.0  # cores of each TaskManager
 
     def slower(self, factor: float) -> "SendingCost":
         """Return the costs on cores that are slower by this factor."""
@@ -193,8 +192,8 @@ class SendingCost(NamedTuple):
         return self._replace(per_tuple=per_tuple, per_byte=per_byte)
 
 
-ASSUMED = SendingCost(5.8e-9 * BYTES_OF_A_TUPLE, 5.8e-9, is_assumed=True)
-"""On a full core, from benchmarks/calibration.py; for clusters without remote tuples.
+ASSUMED = SendingCost(5.8e-9 * BYTES_PER_TUPLE, 5.8e-9, is_assumed=True)
+"""Cost on a whole core, from benchmarks/calibration.py; for clusters without remote tuples.
 
 It includes the fixed cost, because layouts may differ in their remote tuples.
 """
@@ -205,7 +204,7 @@ def network_loads(
 ) -> list[Observation]:
     """Bytes per second and cores of the TaskManagers that exchange tuples with others.
 
-    ``network``: TaskManager → cores of its threads that send and receive.
+    ``network``: TaskManager → cores of its network threads.
     ``full``: TaskManagers without free CPU.
     """
     sending = {device: flow for device, flow in flows.items() if flow.tuples > 0}
@@ -216,15 +215,15 @@ def network_loads(
 def sending_cost(loads: Iterable[Observation]) -> SendingCost | None:
     """Fit the CPU of network threads; None if no tuple goes to another TaskManager.
 
-    >>> found = sending_cost([Observation(1e5, 0.0102), Observation(9e6, 0.028)])
-    >>> round(found.fixed, 3), round(1e9 * found.per_byte, 1)
+    >>> cost = sending_cost([Observation(1e5, 0.0102), Observation(9e6, 0.028)])
+    >>> round(cost.fixed, 3), round(1e9 * cost.per_byte, 1)
     (0.01, 2.0)
     """
     rows = list(loads)
     if not rows:
         return None
     fixed, per_byte = task_cost(rows, SENDING_FIXED, PER_BYTE)
-    return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte, fixed=fixed)
+    return SendingCost(BYTES_PER_TUPLE * per_byte, per_byte, fixed=fixed)
 
 
 def remote_flows(
@@ -233,7 +232,7 @@ def remote_flows(
     activity: Mapping[str, Activity],
     devices: Mapping[str, Sequence[str]],
 ) -> dict[str, RemoteFlow]:
-    """TaskManager → tuples and bytes of a job exchanged with other TaskManagers.
+    """TaskManager → traffic of a job with other TaskManagers.
 
     ``devices``: task → TaskManager of each of its subtasks, in order.
     """
@@ -281,12 +280,12 @@ def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> d
 
 
 def with_message_cost(
-    graph: StreamGraph, mips: float, timeout: float | None = USUAL_BUFFER_TIMEOUT
+    graph: StreamGraph, mips: float, timeout: float | None = DEFAULT_BUFFER_TIMEOUT
 ) -> StreamGraph:
     """Add the assumed cost of messages to a measured graph, and their number in its CPU.
 
-    Without a buffer timeout only full buffers are sent, whose number does not depend on the number
-    of subtasks, so the graph stays as it is.
+    Without a buffer timeout, Flink sends only full buffers. Their number does not depend on the
+    number of subtasks, so the graph stays as it is.
 
     If the constant load of an operator was separated, its CPU per tuple includes no messages,
     because their number hardly depends on the rate.
@@ -305,7 +304,7 @@ def with_message_cost(
     if timeout is None:
         return graph
     facts: dict[str, str | float] = {
-        MESSAGE_IPT: ASSUMED_SECONDS * mips * 1e6,
+        MESSAGE_IPT: MESSAGE_SECONDS * mips * 1e6,
         BUFFER_TIMEOUT: timeout,
     }
     costly = replace(graph, attributes={**graph.attributes, **facts})

@@ -26,7 +26,7 @@ from streamplace.flink.measure.sampling import (
     Activity,
     Sampler,
     pending_of,
-    restarted,
+    restart_error,
     sent_by,
     source_metrics,
     tuples_per_record,
@@ -37,22 +37,22 @@ from streamplace.flink.rest.plan import FlinkTask, read_plan, sources_of
 from streamplace.flink.rest.settings import buffer_timeout, shown_settings
 
 _OFFSET = re.compile(r"(\d+)\.(.+)\.KafkaSourceReader\.topic\.(.+\.partition\.\d+)\.currentOffset")
-"""Name of the offset that a subtask has of a partition of Kafka: subtask, source and partition."""
-RELATIVE_TOLERANCE, CORES_TOLERANCE = 0.03, 0.02
-"""Relative difference of the CPU of threads from that of their process which is an error, and its
-least amount in cores: threads that have ended are in the latter alone."""
+"""Metric of the offset of a subtask in a partition of Kafka: subtask, source and partition."""
+MAX_DIFFERENCE, MAX_CORES_DIFFERENCE = 0.03, 0.02
+"""Maximum difference between the CPU of threads and of their process, relative and in cores; the
+larger one counts. Only the CPU of the process includes threads that have ended."""
 MAX_PATH = 4000
-"""Longest request in characters that is sent; Flink reads at most 4,096."""
+"""Maximum length of a request in characters; Flink reads at most 4,096."""
 
 
 class _Mark(NamedTuple):
-    """State between two windows: threads of the cluster, and lag."""
+    """State of a job between two windows."""
 
     moment: float
     cluster: ClusterSnapshot
     reports: Mapping[str, CpuReport]  # TaskManager → report of its reporter
-    throttled: Mapping[str, float]  # TaskManager → seconds of stops by its quota
-    pending: Mapping[str, Sequence[float]]  # source → records that wait for each of its subtasks
+    throttled: Mapping[str, float]  # TaskManager → seconds for which its quota has stopped it
+    pending: Mapping[str, Sequence[float]]  # source → pending records of each of its subtasks
     # Source of Kafka → subtask → its partitions with their offsets.
     offsets: Mapping[str, Mapping[int, Mapping[str, float]]]
 
@@ -73,14 +73,14 @@ class JobInterval:
     partitions: Mapping[str, int] = field(default_factory=dict)
     # TaskManager → share of the time for which its quota has stopped it, if known.
     throttled: Mapping[str, float] = field(default_factory=dict)
-    # TaskManagers with different CPU of their reported threads and of their process.
-    unlike: Sequence[str] = ()
+    # TaskManagers whose reported threads and process used different CPU.
+    inconsistent: Sequence[str] = ()
 
 
 class JobWindows:
     """A running job, measured window by window.
 
-    Tasks that have ended before are not measured: they count as idle.
+    Tasks that have ended before the first window count as idle.
     """
 
     def __init__(self, rest: Rest, job: str) -> None:
@@ -92,16 +92,16 @@ class JobWindows:
         self.processes = processes_of(rest)
         """TaskManager of the cluster on this machine → process."""
         self.buffer_timeout = buffer_timeout(shown_settings(rest) or {})
-        """Seconds after which a buffer is sent that is not full; None if only full ones are."""
+        """Seconds after which Flink sends partly filled buffers; None if only full ones."""
         self.reporters = Reporters(rest)
         """Reporters of TaskManagers on other machines."""
         self._marks = [self._mark(None)]
         first = self._marks[0].cluster
         self.devices = self._devices(first)
-        """TaskManagers on which tasks of the job run."""
+        """TaskManagers that run tasks of the job."""
         unread = [device for device in self.devices if not first.threads.get(device)]
         self.dumps = ThreadDumps(rest, unread)
-        """Thread dumps of those of them whose threads cannot be read."""
+        """Thread dumps of the TaskManagers whose threads cannot be read."""
         self._sampler = Sampler(
             rest,
             job,
@@ -115,12 +115,12 @@ class JobWindows:
         self._sampler.measure(seconds, self.dumps.take)
         self._marks.append(self._mark(self._marks[-1]))
         before, after = (
-            {own.key: own.thread for own in mark.cluster.subtasks if own.job == self.job}
+            {row.key: row.thread for row in mark.cluster.subtasks if row.job == self.job}
             for mark in self._marks[-2:]
         )
-        if before != after:  # counters of a subtask that began again may hide it by growing fast
+        if before != after:  # counters that grow fast may hide the restart of a subtask
             self.rest.running_job(self.job)
-            raise restarted(self.job)
+            raise restart_error(self.job)
 
     def last(self, number: int = 1) -> JobInterval:
         """Measurements of the last ``number`` windows together."""
@@ -134,12 +134,12 @@ class JobWindows:
             if PROCESS_CPU in sampled[device].rates
         }
         cluster = ClusterInterval.between(first.cluster, last.cluster, self.generated, processes)
-        busy = {task: own.busy for task, own in activity.items()}
+        busy = {task: row.busy for task, row in activity.items()}
         tuples = {
-            task: own.rates.get(self.generated[task], own.records_out)
+            task: row.rates.get(self.generated[task], row.records_out)
             if task in self.generated
-            else own.records_in
-            for task, own in activity.items()
+            else row.records_in
+            for task, row in activity.items()
         }
         interval = JobInterval(activity, cluster, tuples, cpu_by_subtask(self.job, cluster, busy))
         return replace(
@@ -147,7 +147,7 @@ class JobWindows:
             flows=self._flows(first, last, interval),
             partitions={source: sum(map(len, of.values())) for source, of in last.offsets.items()},
             throttled=_throttled(first, last),
-            unlike=[*_unlike_processes(first.reports, last.reports)],
+            inconsistent=[*_inconsistent(first.reports, last.reports)],
         )
 
     def _flows(
@@ -158,25 +158,25 @@ class JobWindows:
         operators = {task.id: task.operators[0] for task in self.tasks}
         for source, before in first.pending.items():
             after, by_subtask = last.pending.get(source, ()), last.offsets.get(source, {})
-            own = [s for s in last.cluster.subtasks if (s.job, s.vertex) == (self.job, source)]
-            sent = [subtask.wrote for subtask in sorted(own)]
+            rows = [s for s in last.cluster.subtasks if (s.job, s.vertex) == (self.job, source)]
+            sent = [subtask.wrote for subtask in sorted(rows)]
             grown = [subtask.wrote for subtask, _ in interval.subtasks.get(source, ())]
-            is_counted = sum(grown) > 0 and sum(sent) > 0  # NaN is not
+            is_counted = sum(grown) > 0 and sum(sent) > 0  # False if one is NaN
             if not (is_counted and len(sent) == len(grown) == len(before) == len(after)):
                 continue
-            # the chain of a source may emit fewer tuples, or more, than the source has read
+            # the chain of a source may emit more or fewer tuples than the source has read
             rate = interval.tuples[source] / sum(grown)
             tuples = tuples_per_record(operators[source], interval.activity[source])
             offsets = [[*by_subtask.get(i, {}).values()] for i in range(len(sent))]
             if min(itertools.chain(*offsets), default=-1.0) >= 0:
                 read = [tuples * sum(partitions) for partitions in offsets]
-            else:  # an offset is -1 until a tuple of its partition was read
+            else:  # an offset is -1 until a record of its partition was read
                 read = [rate * interval.activity[source].seconds * count for count in sent]
             flows[source] = [
                 SubtaskFlow(
-                    rate * count, number + tuples * end, (tuples * begin, tuples * end), seconds
+                    rate * count, past + tuples * end, (tuples * begin, tuples * end), seconds
                 )
-                for count, number, begin, end in zip(grown, read, before, after, strict=True)
+                for count, past, begin, end in zip(grown, read, before, after, strict=True)
             ]
         return flows
 
@@ -206,13 +206,13 @@ class JobWindows:
 
     @property
     def pools(self) -> dict[str, CpuPool]:
-        """CPU that limits each TaskManager that has a reporter."""
+        """CPU pool of each TaskManager with a reporter."""
         return {device: report.pool for device, report in self._marks[-1].reports.items()}
 
     def _pending(self, source: FlinkTask) -> list[float]:
-        """Records that wait for each subtask of a source; empty if no subtask reports any.
+        """Pending records of each subtask of a source; empty if no subtask reports them.
 
-        Kafka's source reports none for a subtask that has never read a record.
+        A subtask of Kafka's source does not report them before it has read a record.
         """
         metric = pending_of(source.operators[0])
         names = [f"{i}.{metric}" for i in range(source.parallelism)]
@@ -220,10 +220,10 @@ class JobWindows:
         return [values.get(name, 0.0) for name in names] if values else []
 
     def _offsets(self, source: FlinkTask) -> dict[int, dict[str, float]]:
-        """Subtask → its partitions of Kafka with their offsets; empty if the source reads others.
+        """Subtask → its partitions of Kafka with their offsets; empty for other sources.
 
-        Offsets outlast jobs, so they show the shares of partitions in the input whenever a job was
-        started again.
+        Offsets outlast jobs, so they show the shares of partitions in the input even if the job was
+        restarted.
         """
         try:
             names = [str(row["id"]) for row in self.rest.get(self._metrics(source))]
@@ -240,22 +240,20 @@ class JobWindows:
         return job_path(self.job, "vertices", source.id, "metrics")
 
     def _values(self, source: FlinkTask, names: Sequence[str]) -> dict[str, float]:
-        """Metrics of subtasks of a source; empty if they are not all numbers.
-
-        Flink reads no request that is longer than 4 kB, so there may be several.
-        """
+        """Metrics of subtasks of a source; empty if they are not all numbers."""
         path, values = f"{self._metrics(source)}?get=", dict[str, float]()
         quoted = [quote(name, safe="") for name in names]
         for request in _requests(quoted, MAX_PATH - len(path)):
             try:
                 rows = self.rest.get(path + request)
-                values |= {str(row["id"]): as_number(row.get("value")) for row in rows}
             except Refusal:
                 return {}
+            values |= {str(row["id"]): as_number(row.get("value")) for row in rows}
         return values if all(map(math.isfinite, values.values())) else {}
 
 
 def _throttled(first: _Mark, last: _Mark) -> dict[str, float]:
+    """TaskManager → share of the time for which its quota has stopped it."""
     seconds = last.moment - first.moment
     return {
         device: min(1.0, max(0.0, last.throttled[device] - stopped) / seconds)
@@ -264,21 +262,19 @@ def _throttled(first: _Mark, last: _Mark) -> dict[str, float]:
     }
 
 
-def _unlike_processes(
-    first: Mapping[str, CpuReport], last: Mapping[str, CpuReport]
-) -> Iterator[str]:
+def _inconsistent(first: Mapping[str, CpuReport], last: Mapping[str, CpuReport]) -> Iterator[str]:
+    """TaskManagers whose reported threads and process used different CPU."""
     for device in first.keys() & last.keys():
         seconds = last[device].moment - first[device].moment
-        whole = (last[device].cpu - first[device].cpu) / seconds if seconds > 0 else math.nan
+        cores = (last[device].cpu - first[device].cpu) / seconds if seconds > 0 else math.nan
         loads = thread_loads(first[device].threads, last[device].threads)
-        if abs(sum(load.cores for load in loads) - whole) > max(
-            RELATIVE_TOLERANCE * whole, CORES_TOLERANCE
-        ):
+        difference = abs(sum(load.cores for load in loads) - cores)
+        if difference > max(MAX_DIFFERENCE * cores, MAX_CORES_DIFFERENCE):
             yield device
 
 
 def _requests(names: Sequence[str], length: int) -> Iterator[str]:
-    """Names in lists, separated by commas, each of at most some length.
+    """Lists of names, separated by commas, each of at most ``length`` characters.
 
     >>> [*_requests(["a", "bc", "d"], 4)]
     ['a,bc', 'd']

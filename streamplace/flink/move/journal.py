@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.layout import Layout
 from streamplace.flink.rest.client import FlinkError, chain_of, successor
-from streamplace.flink.store import WHOLE, Claim, Claimed, Store, Table, held, taken
+from streamplace.flink.store import WHOLE, Claim, Claimed, Store, Table, claim_row, with_holder
 from streamplace.model.message_text import listed, quoted
 
 
@@ -112,7 +112,7 @@ class MoveClaim(Claim[Journal]):
 
         Raises FlinkError when a move of them was interrupted.
         """
-        journal = held(journal)
+        journal = with_holder(journal)
         with Store.usual().transaction() as rows:
             for other in rows.all(MOVES).values():
                 if other.concerns(journal.job) or journal.concerns(other.job):
@@ -124,7 +124,7 @@ class MoveClaim(Claim[Journal]):
     @classmethod
     def take(cls, job: str) -> "MoveClaim":
         """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
-        if (journal := taken(MOVES, job, Journal.refuse_held)) is None:
+        if (journal := claim_row(MOVES, job, Journal.refuse_held)) is None:
             raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
         return cls(MOVES, job, journal)
 

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from streamplace.errors import SettingError
 from streamplace.flink.rest.answers import missing_rule, parse_complaint
-from streamplace.flink.rest.client import FlinkError, NoAnswer, received
+from streamplace.flink.rest.client import FlinkError, NoAnswer, send_request
 from streamplace.io.extras import extra
 from streamplace.model.message_text import shown
 
@@ -76,7 +76,7 @@ class KubernetesApi:
             f"Kubernetes answers at {self.server}",
         )
         try:
-            answer, content = received(
+            answer, content = send_request(
                 self.client, method, self.server, target, API_SECONDS, document, kind=kind
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -34,9 +34,9 @@ from streamplace.flink.store import (
     Holder,
     StoreError,
     TakenOver,
-    held,
     keep_renewed,
     utc_now,
+    with_holder,
 )
 from streamplace.model.message_text import shown
 
@@ -258,7 +258,7 @@ class PatchClaim:
     @classmethod
     def begin(cls, api: KubernetesApi, journal: PatchJournal) -> "PatchClaim":
         """Write a new change; raise an error if another one of the resource has not ended."""
-        own = held(journal)
+        own = with_holder(journal)
 
         def begun(stored: PatchJournal | None) -> PatchJournal:
             if stored is not None and stored.uid == own.uid and stored != own:
@@ -275,7 +275,7 @@ class PatchClaim:
             if stored is None:
                 raise SettingError(f"no change of {namespace}/{name} was interrupted")
             stored.refuse_held()
-            return held(stored)
+            return with_holder(stored)
 
         return cls._exchanged(JournalMap(api, namespace, name), taken)
 

@@ -1,7 +1,7 @@
-"""Client of Prometheus' HTTP API: series over a range of time, in steps, and what is asked for.
+"""Client of Prometheus' HTTP API: addresses, ranges of time, and series in steps.
 
-Queries are answered by Prometheus, or by what speaks as it does (Thanos, Mimir, VictoriaMetrics).
-Rates of counters are computed there, by ``rate``, which counts on when a counter begins again.
+The server may also be Thanos, Mimir or VictoriaMetrics. It computes rates of counters by ``rate``,
+which allows for counters that restart.
 """
 
 import json
@@ -21,7 +21,7 @@ from streamplace.flink.rest.client import (
     masked,
     plain_address,
     read_authorization,
-    received,
+    send_request,
 )
 from streamplace.model.arrays import Floats
 from streamplace.model.message_text import quoted, shown
@@ -29,17 +29,17 @@ from streamplace.model.units import seconds
 
 SCHEME = "prometheus:"
 AUTHORIZATION = "STREAMPLACE_PROMETHEUS_AUTHORIZATION"
-"""Environment variable with ``Bearer TOKEN`` or ``NAME:PASSWORD``, as a file for Flink has it."""
+"""Environment variable with ``Bearer TOKEN`` or ``NAME:PASSWORD``."""
 ANSWER_SECONDS = 120.0
-"""Timeout of a query, which is Prometheus' own by default."""
+"""Timeout of a query; also Prometheus' own by default."""
 MAX_POINTS, MAX_CHUNK = 10_000, 300_000
-"""Most points of a series in an answer, of which Prometheus gives 11,000, and most in all."""
+"""Maximum points of a series in an answer (Prometheus allows 11,000), and of all its series."""
 LABEL = re.compile(r"[a-zA-Z_]\w*", re.ASCII)
 K = TypeVar("K")
 
 
 class PrometheusError(StreamplaceError):
-    """Prometheus does not answer, or not with what is needed."""
+    """Prometheus does not answer, or lacks the requested series."""
 
 
 class TimeRange(NamedTuple):
@@ -54,17 +54,17 @@ class TimeRange(NamedTuple):
 
 
 def time_range(text: str, now: float) -> TimeRange:
-    """Range that ends now, or between two moments, which are in UTC unless they say otherwise.
+    """Range that ends now, or between two moments; without a time zone they are in UTC.
 
     >>> time_range("7d", 1e6), time_range("1970-01-01T00:00..1970-01-02", 1e6)
     (TimeRange(start=395200.0, end=1000000.0), TimeRange(start=0.0, end=86400.0))
     """
     first, dots, last = text.partition("..")
     end = _moment(last) if last else now
-    answer = TimeRange(_moment(first) if dots else end - seconds(text), end)
-    if not answer.start < answer.end:
+    span = TimeRange(_moment(first) if dots else end - seconds(text), end)
+    if not span.start < span.end:
         raise SettingError(f"the time {quoted(text)} ends before it begins")
-    return answer
+    return span
 
 
 def _moment(text: str) -> float:
@@ -72,14 +72,14 @@ def _moment(text: str) -> float:
         date = datetime.fromisoformat(text.strip())
     except ValueError:
         raise SettingError(
-            f"{quoted(text)} is no time; write 7d, or 2026-03-01T07:00..2026-03-02T07:00"
+            f"{quoted(text)} is not a time; write 7d, or 2026-03-01T07:00..2026-03-02T07:00"
         ) from None
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
 class PrometheusAddress:
-    """Address of a Prometheus, and labels of all series that are read there.
+    """Address of a Prometheus, and labels that select the series to read.
 
     >>> address = PrometheusAddress.of("prometheus:http://host:9090?namespace=shop&pod=~shop-.*")
     >>> address.url, address.selector("up")
@@ -91,10 +91,10 @@ class PrometheusAddress:
 
     @classmethod
     def of(cls, text: str) -> "PrometheusAddress":
-        """Parse ``prometheus:URL``, whose query has the labels."""
+        """Parse ``prometheus:URL``; the query of the URL is the labels."""
         url, _, query = text.removeprefix(SCHEME).partition("?")
         if not text.startswith(SCHEME) or not url:
-            raise SettingError(f"{masked(text)} is no history; write {SCHEME}http://HOST:9090")
+            raise SettingError(f"{masked(text)} is not a history; write {SCHEME}http://HOST:9090")
         if "@" in urlsplit(url).netloc:
             raise SettingError(
                 f"{masked(url)} has a password, which others may see; put NAME:PASSWORD into the "
@@ -102,29 +102,29 @@ class PrometheusAddress:
             )
         labels = tuple(parse_qsl(query, keep_blank_values=True))
         if odd := [name for name, _ in labels if not LABEL.fullmatch(name)]:
-            raise SettingError(f"{quoted(odd[0])} is no label; write {SCHEME}URL?namespace=shop")
+            raise SettingError(f"{quoted(odd[0])} is not a label; write {SCHEME}URL?namespace=shop")
         return cls(plain_address(url), labels)
 
     def selector(self, metric: str, *matchers: str, without: str = "") -> str:
-        """Selector of the series of a metric; labels with a prefix may be left out."""
-        own = [
+        """Selector of the series of a metric; ``without``: prefix of labels to leave out."""
+        labels = [
             equal(name, value)
             for name, value in self.labels
             if not (without and name.startswith(without))
         ]
-        return f"{metric}{{{','.join((*matchers, *own))}}}"
+        return f"{metric}{{{','.join((*matchers, *labels))}}}"
 
 
 def equal(label: str, value: str) -> str:
-    """Matcher of a label; a value that begins with ``~`` is a regular expression."""
+    """Matcher of a label; a value with ``~`` in front is a regular expression."""
     sign = "=~" if value.startswith("~") else "="
     return f"{label}{sign}{json.dumps(value.removeprefix('~'), ensure_ascii=False)}"
 
 
 class TimeGrid(NamedTuple):
-    """Windows of equal length, by the end of the first one."""
+    """Windows of equal length."""
 
-    first: float
+    first: float  # end of the first window
     step: float  # seconds
     number: int
 
@@ -141,21 +141,17 @@ class TimeGrid(NamedTuple):
 
 
 class Prometheus:
-    """A Prometheus; ``access`` has the certificates of encrypted connections."""
+    """A Prometheus server; ``access`` has the certificates for encrypted connections."""
 
     def __init__(self, address: PrometheusAddress, access: Access | None = None) -> None:
-        given = access or Access()
-        is_encrypted = address.url.startswith("https:")
+        if access is None or not address.url.startswith("https:"):
+            access = Access()
         self.address, self.warnings = address, dict[str, None]()
         self._path = urlsplit(address.url).path
+        authorization = read_authorization(None, AUTHORIZATION)
         self._client = http_client(
             address.url,
-            Access(
-                given.authorities if is_encrypted else None,
-                given.certificate if is_encrypted else None,
-                given.key if is_encrypted else None,
-                read_authorization(None, AUTHORIZATION),
-            ),
+            Access(access.authorities, access.certificate, access.key, authorization),
         )
 
     def series(
@@ -167,22 +163,22 @@ class Prometheus:
     ) -> dict[K, Floats]:
         """Values of the series of a query at the ends of windows, [T], by a key of their labels.
 
-        They are NaN where Prometheus has none. Series of one key are added up; those without a key
-        are left out.
+        Values that Prometheus does not have are NaN. Series of one key are added up; series without
+        a key are left out.
 
-        ``rows``: number of series that are expected, by which answers are divided.
+        ``rows``: expected number of series, which limits the length of answers.
         """
-        found: dict[K, Floats] = {}
+        series: dict[K, Floats] = {}
         size = max(1, min(MAX_POINTS, MAX_CHUNK // max(1, rows)))
         for part in range(0, grid.number, size):
             ends = grid.ends[part : part + size]
             for labels, times, values in self._range(query, ends[0], ends[-1], grid.step):
                 if (name := key(labels)) is None:
                     continue
-                row = found.setdefault(name, np.full(grid.number, np.nan))
+                row = series.setdefault(name, np.full(grid.number, np.nan))
                 at = np.rint((times - grid.first) / grid.step).astype(int)
                 row[at] = np.where(np.isnan(row[at]), values, row[at] + values)
-        return found
+        return series
 
     def _range(
         self, query: str, start: float, end: float, step: float
@@ -195,7 +191,7 @@ class Prometheus:
                 times = np.array([point[0] for point in points], np.float64)
                 yield row["metric"], times, np.array([float(p[1]) for p in points], np.float64)
         except (KeyError, TypeError, ValueError, IndexError):
-            raise self._stranger("its answer is not Prometheus'") from None
+            raise self._no_prometheus("its answer is not one of Prometheus") from None
 
     def label_values(self, label: str, selector: str) -> list[str]:
         """Values of a label of the series of a selector, at any time."""
@@ -207,16 +203,20 @@ class Prometheus:
 
         target = f"{self._path}/api/v1/{path}?{urlencode(query)}"
         try:
-            head, content = received(self._client, "GET", self.address.url, target, ANSWER_SECONDS)
+            head, content = send_request(
+                self._client, "GET", self.address.url, target, ANSWER_SECONDS
+            )
         except httpx.TimeoutException:
-            raise self._stranger(f"none within {ANSWER_SECONDS:g} s; ask for less time") from None
+            raise self._no_prometheus(
+                f"it takes more than {ANSWER_SECONDS:g} s; read a shorter time (--since)"
+            ) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = shown(str(error) or type(error).__name__)
             reason = "connection refused" if "Connection refused" in reason else reason
-            raise self._stranger(reason) from None
+            raise self._no_prometheus(reason) from None
         if head.status_code in (401, 403):
             raise PrometheusError(
-                f"{self.address.url} asks for authorization ({head.status_code}); put "
+                f"{self.address.url} requires authorization ({head.status_code}); put "
                 f"NAME:PASSWORD or 'Bearer TOKEN' into the environment variable {AUTHORIZATION}"
             )
         try:
@@ -227,7 +227,9 @@ class Prometheus:
             self.warnings |= dict.fromkeys(f"Prometheus warns: {shown(str(w))}" for w in warnings)
             return document["data"]
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._stranger(f"it answers {head.status_code}, and no document") from None
+            raise self._no_prometheus(
+                f"it answers {head.status_code} without a document of Prometheus"
+            ) from None
 
-    def _stranger(self, reason: str) -> PrometheusError:
+    def _no_prometheus(self, reason: str) -> PrometheusError:
         return PrometheusError(f"no Prometheus answers at {self.address.url}: {reason}")

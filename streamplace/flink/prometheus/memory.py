@@ -1,7 +1,7 @@
-"""Memory that the TaskManagers of a job needed, and the time of its checkpoints.
+"""Memory that the TaskManagers of a job needed, and its checkpoints.
 
-The heap is full of garbage before each collection, so what it holds in a window is its least use
-there. The rest of a process, such as network buffers and metaspace, is as large as it is now.
+The heap is full of garbage before each collection, so its content in a window is the minimum of its
+use there. The rest of a process, such as network buffers and metaspace, keeps its present size.
 """
 
 from collections.abc import Iterator
@@ -11,27 +11,26 @@ from streamplace.display.report import duration
 from streamplace.model.units import format_bytes
 
 RESERVE = 0.5
-"""Share of its largest content by which a heap is larger; judgement: less, and it is collected all
-the time."""
+"""Free heap, relative to its largest content; judgement: with less, collection never stops."""
 
 
 class MemoryUse(NamedTuple):
-    """Largest use of memory by a TaskManager, and the sizes that it has, in bytes."""
+    """Largest memory use of a TaskManager, and the sizes of its memory, in bytes."""
 
-    heap: float
+    heap: float  # largest content
     heap_size: float
-    managed: float = 0.0
+    managed: float = 0.0  # largest use of managed memory
     managed_size: float = 0.0
 
     @property
     def heap_needed(self) -> float:
-        """Heap with the reserve."""
+        """Largest content of the heap with the reserve."""
         return (1 + RESERVE) * self.heap
 
     def process(self, present: float) -> float:
-        """Memory that a process with as much work needs, of which one has ``present`` bytes.
+        """Memory that a process of ``present`` bytes needs for the same work, at most ``present``.
 
-        It is never more than that: what is too small now is a note.
+        A heap that is too small is in the notes.
 
         >>> MemoryUse(100.0, 400.0, 50.0, 80.0).process(1000.0)
         720.0
@@ -40,26 +39,26 @@ class MemoryUse(NamedTuple):
         return present - saved - max(0.0, self.managed_size - self.managed)
 
     def notes(self) -> Iterator[str]:
-        """Sentence on what was used."""
-        what = f"the heap of a TaskManager held up to {format_bytes(self.heap)} "
-        what += f"of {format_bytes(self.heap_size)}"
+        """Sentences on the use."""
+        use = f"the heap of a TaskManager held up to {format_bytes(self.heap)} "
+        use += f"of {format_bytes(self.heap_size)}"
         if self.managed:
-            what += f", its managed memory {format_bytes(self.managed)}"
-            what += f" of {format_bytes(self.managed_size)}"
-        yield what
+            use += f", its managed memory {format_bytes(self.managed)}"
+            use += f" of {format_bytes(self.managed_size)}"
+        yield use
         if self.heap_needed > self.heap_size:
             yield f"that is too much: a heap should have {format_bytes(self.heap_needed)}"
 
 
 class Checkpoints(NamedTuple):
-    """The longest checkpoint in seconds, the largest in bytes, and their interval in seconds."""
+    """Extremes of the checkpoints of a job."""
 
-    longest: float
-    largest: float
-    interval: float | None  # None if there is none
+    longest: float  # seconds
+    largest: float  # bytes
+    interval: float | None  # seconds; None without periodic checkpoints
 
     def notes(self) -> Iterator[str]:
-        """Sentences on them.
+        """Sentences on the checkpoints.
 
         >>> [*Checkpoints(90.0, 2e9, 60.0).notes()][1]
         'that is longer than their interval of 1 min, so checkpoints are late'

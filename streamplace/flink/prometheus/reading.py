@@ -1,6 +1,6 @@
 """Read the history of a job: metrics of Flink's PrometheusReporter, and of containers (cAdvisor).
 
-The streams of a job are in no metric, so its plan is that of the running job, by REST. Counters are
+No metric shows the streams of a job, so its plan comes from the running job, by REST. Counters are
 preferred to the gauges of rates, which are means of a minute.
 
 Flink's busy time is the time since the start less idle and back-pressured time, whose counters lag
@@ -8,10 +8,11 @@ behind by milliseconds: it falls now and then, and Prometheus takes each fall fo
 all busy time so far. So it is calculated from the other two, which never fall.
 """
 
+import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -67,19 +68,20 @@ SERIES = len(RATES) + 7
 """Number of series of a subtask."""
 RECORDS_IN = (f"{TASK}numRecordsIn", f"{TASK}numRecordsInPerSecond")
 INPUT = f'__name__=~"{"|".join(RECORDS_IN)}"'
-"""Metrics of which all tasks have one, and their matcher."""
+"""Metrics that all tasks have, as a counter or as a gauge, and their matcher."""
 BY = "sum by (task_id, task_name, subtask_index, tm_id)"
-PODS_OF_QUERY = 40
-"""Most pods that a query names; an address has some thousand characters at most."""
+MAX_PODS = 40
+"""Maximum number of pods in a query; the address of a request has a few thousand characters."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400)
 """Lengths of windows in seconds."""
-SAMPLES_OF_WINDOW = 4
-"""Least samples of a series in a window; a rate needs two."""
-MAX_WINDOWS, MAX_SAMPLES, LOOKS = 2016, 10_000_000, 500
-"""Most windows (of five minutes in a week), most samples in all, and looks for the job's ids."""
-RESTART_SECONDS = 600.0
-"""Time for which two jobs of one name may seem to run, because Prometheus looks back 5 minutes."""
-
+MIN_SAMPLES = 4
+"""Minimum number of samples of a series in a window; a rate needs two."""
+MAX_WINDOWS, MAX_SAMPLES, MAX_LOOKS = 2016, 10_000_000, 500
+"""Maximum number of windows (a week of five minutes each), of samples in all, and of times at which
+jobs are looked for."""
+MAX_OVERLAP_SECONDS = 600.0
+"""Time for which a job and its restarted successor seem to run at once; Prometheus looks back 5
+minutes."""
 K = TypeVar("K")
 
 
@@ -94,8 +96,12 @@ def filtered(text: str) -> str:
 
 def named(label: str, *names: str) -> str:
     """Matcher of names, whether Flink's reporter filters them or not."""
-    both = dict.fromkeys(form for name in names for form in (name, filtered(name)))
-    return equal(label, f"~{'|'.join(map(re.escape, both))}")
+    return equal(label, _any_of(form for name in names for form in (name, filtered(name))))
+
+
+def _any_of(texts: Iterable[str]) -> str:
+    """Regular expression that matches each text, as `equal` takes it."""
+    return f"~{'|'.join(map(re.escape, dict.fromkeys(texts)))}"
 
 
 def pod_of(labels: Mapping[str, str]) -> tuple[str, str]:
@@ -115,13 +121,13 @@ def _bytes(pods: str) -> str:
 
 
 def _limit(kernel: str, resource: str, pods: str) -> str:
-    """Query of a limit of pods: as the kernel has it, or as Kubernetes does."""
-    asked = f'kube_pod_container_resource_limits{{resource="{resource}",{pods}}}'
-    return " or ".join(f"sum by (namespace, pod) ({limit})" for limit in (kernel, asked))
+    """Query of a limit of pods: the limit of the kernel, or else of Kubernetes."""
+    declared = f'kube_pod_container_resource_limits{{resource="{resource}",{pods}}}'
+    return " or ".join(f"sum by (namespace, pod) ({limit})" for limit in (kernel, declared))
 
 
 def _rates(counter: str, gauge: str) -> str:
-    """Query of the rates of a counter in windows, or of the means of a gauge of them."""
+    """Query of the rates of a counter in windows, or of the means of its gauge."""
     return f"rate({counter}) or avg_over_time({gauge})"
 
 
@@ -140,15 +146,15 @@ def _busy(in_windows: Callable[[str], str]) -> str:
 
 
 class _Presence(NamedTuple):
-    """Where the job is in the range, and how densely."""
+    """Series of the job in the range."""
 
     subtasks: float  # mean number over the range
-    end: float  # time of the last look at which it was there
-    interval: float  # seconds between two samples of a series, at most
+    end: float  # last time at which the job has series
+    interval: float  # maximum seconds between two samples of a series
 
 
 def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) -> JobHistory:
-    """Read the metrics of a running job, and of those of its name before it, in a range."""
+    """Read the metrics of a running job, and of earlier jobs of its name, in a range."""
     try:
         name, tasks, edges = read_plan(rest, job)
         layout = {
@@ -163,10 +169,10 @@ def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) 
             f"{error}; a history shows no streams between operators, so --rest must be the Flink "
             "that runs the job"
         ) from None
-    own = named("job_name", name)
-    presence = _presence(prometheus, name, own, span)
-    grid, note = _grid(span, presence)
-    reader = _Reader(prometheus, own, grid, tasks, math.ceil(presence.subtasks))
+    matcher = named("job_name", name)
+    presence = _presence(prometheus, name, matcher, span)
+    grid, notes = _grid(span, presence)
+    reader = _Reader(prometheus, matcher, grid, tasks, math.ceil(presence.subtasks))
     rows, metrics = reader.subtasks(sources_of(tasks, edges))
     names = {filtered(row["id"]): str(row["id"]) for row in rest.task_managers()}
     history = JobHistory(
@@ -179,7 +185,7 @@ def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) 
         metrics,
         reader.devices(names),
         buffer_timeout(shown_settings(rest) or {}),
-        (*note, *prometheus.warnings),
+        (*notes, *prometheus.warnings),
         reader.memory(),
         reader.checkpoints(_interval(rest, job)),
     )
@@ -196,7 +202,7 @@ class JobMetrics(NamedTuple):
 
     busy: Mapping[str, Floats]  # task → share of the time for which its busiest subtask is busy
     devices: DeviceTable
-    # TaskManager → limit of its pod, cores and bytes; without those that are not told.
+    # TaskManager → limit of its pod, if known.
     cores: Mapping[str, Floats]
     bytes: Mapping[str, Floats]
     memory: MemoryUse | None
@@ -209,36 +215,37 @@ class JobMetrics(NamedTuple):
 
     @property
     def managers(self) -> list[str]:
-        """TaskManagers of the last window."""
+        """TaskManagers in the last window with values."""
         rows = self.devices.cores or self.devices.busy
         last = int(np.flatnonzero(np.isfinite(self.used))[-1])
         return [name for name, values in rows.items() if np.isfinite(values[last])]
 
 
 def jobs_in(prometheus: Prometheus, span: TimeRange) -> list[tuple[str, str]]:
-    """Namespace, empty where series have none, and name of every job in a range."""
+    """Namespace, empty if its series have none, and name of every job in a range."""
     query = f"group by (namespace, job_name) ({prometheus.address.selector('', INPUT)})"
-    found = prometheus.series(
+    jobs = prometheus.series(
         query,
         _looks(span),
         lambda labels: (labels.get("namespace", ""), labels.get("job_name", "")),
     )
-    if not found:
+    if not jobs:
         raise PrometheusError(f"Prometheus has no metrics of any job of Flink from {span}")
-    return sorted(found)
+    return sorted(jobs)
 
 
 def read_metrics(prometheus: Prometheus, name: str, span: TimeRange) -> JobMetrics:
     """Read the metrics of a job that runs at the end of a range."""
-    own = named("job_name", name)
-    presence = _presence(prometheus, name, own, span)
+    matcher = named("job_name", name)
+    presence = _presence(prometheus, name, matcher, span)
     if presence.end < span.end - 1:
         raise PrometheusError(f"it does not run: its metrics end at {moment(presence.end)}")
-    reader = _Reader(prometheus, own, _grid(span, presence)[0], [], math.ceil(presence.subtasks))
-    if reader.is_beside_others():
+    grid, _ = _grid(span, presence)
+    reader = _Reader(prometheus, matcher, grid, [], math.ceil(presence.subtasks))
+    if reader.shares_managers():
         raise PrometheusError(
-            "its TaskManagers run other jobs, too, as in a session cluster, and no metric of a pod "
-            "is of one job"
+            "its TaskManagers run other jobs, too, as in a session cluster, and metrics of a pod "
+            "do not separate jobs"
         )
     devices = reader.devices({})
     if not (devices.cores or devices.busy):
@@ -251,45 +258,45 @@ def read_metrics(prometheus: Prometheus, name: str, span: TimeRange) -> JobMetri
 
 def _looks(span: TimeRange) -> TimeGrid:
     """Times at which jobs are looked for."""
-    return TimeGrid.of(span, max(15.0, math.ceil((span.end - span.start) / LOOKS)))
+    return TimeGrid.of(span, max(15.0, math.ceil((span.end - span.start) / MAX_LOOKS)))
 
 
-def _presence(prometheus: Prometheus, name: str, own: str, span: TimeRange) -> _Presence:
+def _presence(prometheus: Prometheus, name: str, matcher: str, span: TimeRange) -> _Presence:
     """Look for the job; refuse a range without it, and two jobs of its name at the same time."""
     grid = _looks(span)
-    selector = prometheus.address.selector("", INPUT, own)
+    selector = prometheus.address.selector("", INPUT, matcher)
     subtasks = "count by (job_id, task_name, subtask_index, tm_id)"
     query = f"count by (job_id) ({subtasks} ({selector}))"
     by_job = prometheus.series(query, grid, lambda labels: labels.get("job_id", ""))
     if not by_job:
         known = prometheus.label_values("job_name", prometheus.address.selector("", INPUT))
-        others = [*map(shown, known)]
-        elsewhere = (
-            f"it has those of {listed(others)}" if others else "it has none of any job of Flink"
-        )
         if {name, filtered(name)} & {*known}:
-            elsewhere = "it has some of another time, so change --since"
+            hint = "it has some of another time, so change --since"
+        elif known:
+            hint = f"it has those of {listed([*map(shown, known)])}"
+        else:
+            hint = "it has none of any job of Flink"
         raise PrometheusError(
-            f"Prometheus has no metrics of job {quoted(name)} from {span}; {elsewhere}"
+            f"Prometheus has no metrics of job {quoted(name)} from {span}; {hint}"
         )
     present = {job: np.isfinite(counts) for job, counts in by_job.items()}
-    for number, (job, here) in enumerate(present.items()):
-        for other, there in [*present.items()][number + 1 :]:
-            shared = np.count_nonzero(here & there)
-            if shared > min(max(1, RESTART_SECONDS / grid.step), min(here.sum(), there.sum()) / 2):
-                raise PrometheusError(
-                    f"two jobs are called {quoted(name)} at the same time, {shown(job)} and "
-                    f"{shown(other)}; choose by a label, as in "
-                    f"prometheus:{prometheus.address.url}?job_id={shown(job)}"
-                )
+    max_overlap = max(1, MAX_OVERLAP_SECONDS / grid.step)
+    for (job, row), (other, other_row) in itertools.combinations(present.items(), 2):
+        overlap = np.count_nonzero(row & other_row)
+        if overlap > min(max_overlap, min(row.sum(), other_row.sum()) / 2):
+            raise PrometheusError(
+                f"two jobs are called {quoted(name)} at the same time, {shown(job)} and "
+                f"{shown(other)}; choose by a label, as in "
+                f"prometheus:{prometheus.address.url}?job_id={shown(job)}"
+            )
     total = np.nansum(np.stack([*by_job.values()]), axis=0)
     end = float(grid.ends[np.any([*present.values()], axis=0)].max())
-    return _Presence(float(total.mean()), end, _scrape_interval(prometheus, own, grid))
+    return _Presence(float(total.mean()), end, _scrape_interval(prometheus, matcher, grid))
 
 
-def _scrape_interval(prometheus: Prometheus, own: str, grid: TimeGrid) -> float:
+def _scrape_interval(prometheus: Prometheus, matcher: str, grid: TimeGrid) -> float:
     """Seconds between two samples of a series: of a minute if it has some, or of five."""
-    every = [prometheus.address.selector(metric, own) for metric in RECORDS_IN]
+    every = [prometheus.address.selector(metric, matcher) for metric in RECORDS_IN]
     interval = 0.0
     for seconds in (60, 300):
         query = " or ".join(f"max(count_over_time({one}[{seconds}s]))" for one in every)
@@ -301,7 +308,7 @@ def _scrape_interval(prometheus: Prometheus, own: str, grid: TimeGrid) -> float:
 
 
 def _interval(rest: Rest, job: str) -> float | None:
-    """Seconds between two checkpoints of a job; None if there is no such time."""
+    """Seconds between two checkpoints of a job; None if they are not periodic."""
     settings = checkpoint_settings(rest, job)
     interval = PERIODIC_LIMIT_MS
     if settings is not None:
@@ -310,17 +317,17 @@ def _interval(rest: Rest, job: str) -> float | None:
 
 
 def _grid(span: TimeRange, presence: _Presence) -> tuple[TimeGrid, list[str]]:
-    """Windows that are long enough for rates, and few enough; a note if they had to be longer."""
+    """Windows with enough samples for rates, and a note if they are longer to save samples."""
     seconds = span.end - span.start
-    least = max(SAMPLES_OF_WINDOW * presence.interval, seconds / MAX_WINDOWS)
-    step = next((step for step in STEPS if step >= least - 1e-6), STEPS[-1])
-    number = presence.subtasks * SERIES * seconds
-    if number / step <= MAX_SAMPLES:
+    min_step = max(MIN_SAMPLES * presence.interval, seconds / MAX_WINDOWS)
+    step = next((step for step in STEPS if step >= min_step - 1e-6), STEPS[-1])
+    values = presence.subtasks * SERIES * seconds  # samples at one per second
+    if values / step <= MAX_SAMPLES:
         return TimeGrid.of(span, step), []
-    longer = next((step for step in STEPS if number / step <= MAX_SAMPLES), STEPS[-1])
+    longer = next((step for step in STEPS if values / step <= MAX_SAMPLES), STEPS[-1])
     note = (
         f"windows are {longer} s long instead of {step} s, since these would take "
-        f"{number / step / 1e6:.0f} million samples of Prometheus"
+        f"{values / step / 1e6:.0f} million samples of Prometheus"
     )
     return TimeGrid.of(span, longer), [note]
 
@@ -329,13 +336,13 @@ class _Reader(NamedTuple):
     """Queries of a job's metrics in windows."""
 
     prometheus: Prometheus
-    own: str  # matcher of the job
+    matcher: str  # of the job
     grid: TimeGrid
     tasks: list[FlinkTask]
-    number: int  # of subtasks
+    n_subtasks: int
 
     def subtasks(self, sources: list[FlinkTask]) -> tuple[list[SubtaskRow], dict[str, Floats]]:
-        """Subtasks of the job, and their metrics, [S, T] each, NaN where there are none."""
+        """Subtasks of the job, and their metrics, [S, T] each; unknown values are NaN."""
         ids = {task.id: task.id for task in self.tasks}
         ids |= {
             form: task.id
@@ -350,38 +357,38 @@ class _Reader(NamedTuple):
                 return None
             return SubtaskRow(task, int(index), labels.get("tm_id", ""))
 
-        def rates(metric: str, gauge: str, *more: str) -> dict[SubtaskRow, Floats]:
-            return self._series(f"{BY} ({self._rates(metric, gauge, *more)})", row_of)
+        def rates(metric: str, gauge: str, *matchers: str) -> dict[SubtaskRow, Floats]:
+            return self._series(f"{BY} ({self._rates(metric, gauge, *matchers)})", row_of)
 
-        found = {metric: rates(TASK + metric, TASK + gauge) for metric, gauge in RATES.items()}
-        found[BUSY_MS] = self._series(f"{BY} ({_busy(self._in_windows)})", row_of)
+        series = {metric: rates(TASK + metric, TASK + gauge) for metric, gauge in RATES.items()}
+        series[BUSY_MS] = self._series(f"{BY} ({_busy(self._in_windows)})", row_of)
         buffers = (
             f"{BY} ({self._rates(TASK + metric, f'{TASK}{metric}PerSecond')})"
             for metric in ("numBuffersInLocal", "numBuffersInRemote")
         )
-        found[BUFFERS] = self._series(" + ".join(buffers), row_of)
+        series[BUFFERS] = self._series(" + ".join(buffers), row_of)
         first = named("operator_name", *(task.operators[0][:MAX_OPERATOR_NAME] for task in sources))
         for key, metric in (
             (EMITTED, f"{OPERATOR}numRecordsOut"),
             (TAKEN, f"{OPERATOR}numRecordsIn"),
         ):
-            found[key] = rates(metric, f"{metric}PerSecond", first)
+            series[key] = rates(metric, f"{metric}PerSecond", first)
         waits = self._in_windows(f"{OPERATOR}pendingRecords", first)
         inputs = (f"count_over_time({self._in_windows(metric)})" for metric in RECORDS_IN)
         samples = " or ".join(inputs)
-        found[SAMPLES] = self._series(f"{BY} ({samples})", row_of)
-        found[ATTEMPTS] = self._series(f"{BY.replace('sum', 'count')} ({samples})", row_of)
-        found[PENDING] = self._series(f"{BY} (last_over_time({waits}))", row_of)
-        rows = sorted({row for series in found.values() for row in series})
+        series[SAMPLES] = self._series(f"{BY} ({samples})", row_of)
+        series[ATTEMPTS] = self._series(f"{BY.replace('sum', 'count')} ({samples})", row_of)
+        series[PENDING] = self._series(f"{BY} (last_over_time({waits}))", row_of)
+        rows = sorted({row for values in series.values() for row in values})
         unknown = np.full(self.grid.number, np.nan)
         return rows, {
-            metric: np.array([series.get(row, unknown) for row in rows]).reshape(len(rows), -1)
-            for metric, series in found.items()
+            metric: np.array([values.get(row, unknown) for row in rows]).reshape(len(rows), -1)
+            for metric, values in series.items()
         }
 
-    def _rates(self, metric: str, gauge: str, *more: str) -> str:
-        """Query of the rates of a counter, or of the means of a gauge of them."""
-        return _rates(*(self._in_windows(name, *more) for name in (metric, gauge)))
+    def _rates(self, metric: str, gauge: str, *matchers: str) -> str:
+        """Query of the rates of a counter of the job, or of the means of its gauge."""
+        return _rates(*(self._in_windows(name, *matchers) for name in (metric, gauge)))
 
     def busy(self) -> dict[str, Floats]:
         """Task → share of the time for which its busiest subtask is busy, [T]."""
@@ -389,16 +396,16 @@ class _Reader(NamedTuple):
         query = f"max by (task_name) ({mean} or {_busy(self._in_windows)}) / 1e3"
         return self._series(query, lambda labels: labels.get("task_name"))
 
-    def is_beside_others(self) -> bool:
-        """Whether TaskManagers of the job run another one."""
-        every = self.prometheus.address.selector("", INPUT, without="job_")
-        jobs = f"count by (tm_id) (group by (tm_id, job_name) ({every}))"
-        return self._largest(f"max ({jobs} {self._is_its})") > 1
+    def shares_managers(self) -> bool:
+        """Whether TaskManagers of the job run another job, too."""
+        inputs = self.prometheus.address.selector("", INPUT, without="job_")
+        jobs = f"count by (tm_id) (group by (tm_id, job_name) ({inputs}))"
+        return self._largest(f"max ({jobs} {self._on_its_managers})") > 1
 
     def devices(self, names: Mapping[str, str]) -> DeviceTable:
         """TaskManagers of the job: their CPU, busy time of all jobs, and throttling, [T] each.
 
-        The CPU is that of the process or, where Flink does not tell it, of the container.
+        The CPU is that of the process, or else of the container.
         """
 
         def manager(labels: Mapping[str, str]) -> str | None:
@@ -412,48 +419,48 @@ class _Reader(NamedTuple):
         clock = f"rate({of_managers(CPU_TIME)}) / 1e9"
         used, throttled = self._containers(manager)
         return DeviceTable(
-            used | self._series(f"sum by (tm_id) ({clock}) {self._is_its}", manager),
-            self._series(f"sum by (tm_id) ({busy}) / 1e3 {self._is_its}", manager),
+            used | self._series(f"sum by (tm_id) ({clock}) {self._on_its_managers}", manager),
+            self._series(f"sum by (tm_id) ({busy}) / 1e3 {self._on_its_managers}", manager),
             throttled,
         )
 
     def memory(self) -> MemoryUse | None:
-        """Largest use of memory by a TaskManager; None if the heap is not told."""
+        """Largest memory use of a TaskManager; None if that of the heap is unknown."""
 
         def largest(metric: str, function: str) -> float:
             selector = self.prometheus.address.selector(f"{MANAGER}{metric}", without="job_")
             return self._largest(
-                f"max ({function}_over_time({selector}[{self._window}]) {self._is_its})"
+                f"max ({function}_over_time({selector}[{self._window}]) {self._on_its_managers})"
             )
 
         heap, managed = "JVM_Memory_Heap_", "Flink_Memory_Managed_"
-        sizes = largest(f"{heap}Used", "min"), largest(f"{heap}Max", "max")
-        more = largest(f"{managed}Used", "max"), largest(f"{managed}Total", "max")
-        if not all(map(math.isfinite, sizes)):
+        of_heap = largest(f"{heap}Used", "min"), largest(f"{heap}Max", "max")
+        of_managed = largest(f"{managed}Used", "max"), largest(f"{managed}Total", "max")
+        if not all(map(math.isfinite, of_heap)):
             return None
-        return MemoryUse(*sizes, *(more if all(map(math.isfinite, more)) else ()))
+        return MemoryUse(*of_heap, *(of_managed if all(map(math.isfinite, of_managed)) else ()))
 
     def checkpoints(self, interval: float | None) -> Checkpoints | None:
         """Longest and largest checkpoint; None if there is none."""
-        found = []
-        for metric in ("Duration", "Size"):
-            selector = self._selector(f"{CHECKPOINT}{metric}")
-            found.append(self._largest(f"max (max_over_time({selector}[{self._window}]))"))
-        # Flink reports -1 before the first one
-        is_known = all(value >= 0 for value in found)
-        return Checkpoints(found[0] / 1e3, found[1], interval) if is_known else None
+        selectors = (self._selector(f"{CHECKPOINT}{metric}") for metric in ("Duration", "Size"))
+        duration, size = (
+            self._largest(f"max (max_over_time({selector}[{self._window}]))")
+            for selector in selectors
+        )
+        is_known = duration >= 0 and size >= 0  # Flink reports -1 before the first checkpoint
+        return Checkpoints(duration / 1e3, size, interval) if is_known else None
 
     def _largest(self, query: str) -> float:
-        """Largest value of a query for one series; NaN if there is none."""
-        found = self._series(query, lambda _: "").values()
-        return max((float(np.nanmax(values)) for values in found), default=math.nan)
+        """Largest value of a query for one series; NaN without values."""
+        series = self._series(query, lambda _: "").values()
+        return max((float(np.nanmax(values)) for values in series), default=math.nan)
 
     def _containers(
         self, manager: Callable[[Mapping[str, str]], str | None]
     ) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """TaskManager → cores of its pod, and share of periods in which its quota stopped it.
 
-        Both are empty if the series of Flink do not have the label of a pod.
+        Both are empty if the series of Flink have no label ``pod``.
         """
 
         def rate(metric: str, pods: str) -> str:
@@ -475,37 +482,37 @@ class _Reader(NamedTuple):
         manager: Callable[[Mapping[str, str]], str | None],
         *queries: Callable[[str], str],
     ) -> list[dict[str, Floats]]:
-        """TaskManager → values of its pod, for each of some queries by the labels of pods."""
+        """TaskManager → values of its pod, for each query by matchers of pods."""
         query = f"group by (tm_id, namespace, pod) ({self._selector('', INPUT, POD)})"
         managers: dict[tuple[str, str], set[str]] = defaultdict(set)
         for pod, name in self._series(query, lambda row: (pod_of(row), manager(row) or "")):
             managers[pod].add(name)
-        every, found = sorted(managers), [dict[str, Floats]() for _ in queries]
-        for part in range(0, len(every), PODS_OF_QUERY):
-            own = every[part : part + PODS_OF_QUERY]
-            labels = [
-                equal(label, f"~{'|'.join(map(re.escape, sorted(set(names))))}")
-                for label, names in zip(("namespace", "pod"), zip(*own, strict=True), strict=True)
+        pods, tables = sorted(managers), [dict[str, Floats]() for _ in queries]
+        for first in range(0, len(pods), MAX_PODS):
+            columns = zip(*pods[first : first + MAX_PODS], strict=True)
+            matchers = [
+                equal(label, _any_of(sorted(names)))
+                for label, names in zip(("namespace", "pod"), columns, strict=True)
             ]
-            for asked, values_of in zip(queries, found, strict=True):
-                for pod, values in self._series(asked(",".join(labels)), pod_of).items():
-                    values_of |= dict.fromkeys(managers.get(pod, ()), values)
-        return found
+            for query_of, table in zip(queries, tables, strict=True):
+                for pod, values in self._series(query_of(",".join(matchers)), pod_of).items():
+                    table |= dict.fromkeys(managers.get(pod, ()), values)
+        return tables
 
     def _series(self, query: str, key: Callable[[Mapping[str, str]], K | None]) -> dict[K, Floats]:
-        return self.prometheus.series(query, self.grid, key, self.number)
+        return self.prometheus.series(query, self.grid, key, self.n_subtasks)
 
     @property
-    def _is_its(self) -> str:
-        """Condition that a TaskManager runs the job."""
+    def _on_its_managers(self) -> str:
+        """Condition of a query that a TaskManager runs the job."""
         return f"and on (tm_id) group by (tm_id) ({self._selector('', INPUT)})"
 
     @property
     def _window(self) -> str:
         return f"{self.grid.step:g}s"
 
-    def _in_windows(self, metric: str, *more: str) -> str:
-        return f"{self._selector(metric, *more)}[{self._window}]"
+    def _in_windows(self, metric: str, *matchers: str) -> str:
+        return f"{self._selector(metric, *matchers)}[{self._window}]"
 
-    def _selector(self, metric: str, *more: str) -> str:
-        return self.prometheus.address.selector(metric, self.own, *more)
+    def _selector(self, metric: str, *matchers: str) -> str:
+        return self.prometheus.address.selector(metric, self.matcher, *matchers)

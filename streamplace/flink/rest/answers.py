@@ -1,7 +1,7 @@
 """Answers of Flink's REST interface: their types, by path, and how they are parsed and checked.
 
-Fields that nobody reads are not declared and are dropped. Declared ones are checked strictly, with
-no text in place of a number, so other modules may trust them.
+Undeclared fields are dropped. Declared fields are checked strictly, with no text in place of a
+number, so other modules may trust them.
 """
 
 import re
@@ -25,15 +25,15 @@ from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import MAX_SUBTASKS
 
 MAX_TEXT = 300
-"""Maximum number of characters of a path, or of a server's text, in a message."""
+"""Maximum number of characters of a path or of a server's text in a message."""
 Amount = Annotated[int, Field(ge=0, le=10**15)]
-"""Bytes, megabytes, milliseconds or a number; larger ones are no amounts of a cluster."""
+"""Bytes, megabytes, milliseconds or a number; larger values make no sense for a cluster."""
 Moment = Annotated[int, Field(ge=-(10**15), le=10**15)]
-"""Milliseconds since 1970; 0 or -1 if it has not happened."""
+"""Milliseconds since 1970; 0 or -1 for an event that has not happened."""
 
 
 class JobVertex(TypedDict):
-    """Task of a job; the parallelism of a task of a batch job is -1 until Flink has chosen it."""
+    """Task of a job; in a batch job, its parallelism is -1 until Flink has chosen it."""
 
     id: str
     name: str
@@ -67,7 +67,7 @@ class PlanNodes(TypedDict):
 
 
 def _planned(plan: object) -> object:
-    """Plan of a job; None for the empty one that Flink 1 shows until it has planned the job."""
+    """Plan of a job; None for the empty plan that Flink 1 shows before it has planned the job."""
     return None if plan == {} else plan
 
 
@@ -100,7 +100,7 @@ SubtaskMetrics = TypedDict(
 
 
 def _assigned(device: str | None) -> str | None:
-    """Id of a TaskManager; None for Flink's text while there is none."""
+    """Id of a TaskManager; None for Flink's text before one is assigned."""
     return None if device == "(unassigned)" else device
 
 
@@ -162,17 +162,17 @@ class CheckpointSettings(TypedDict):
 
 
 OURS = "streamplace: "
-"""Prefix of messages of the pinning class itself, which may name many operators."""
+"""Prefix of messages of the pinning class; they may name many operators, so they are kept whole."""
 
 
 def fields(**types: Any) -> Any:
-    """Type of a JSON object with these fields; a dash in a name is written as an underscore."""
+    """Type of a JSON object with these fields; underscores in names stand for dashes."""
     make: Any = TypedDict
     return make("Answer", {name.replace("_", "-"): kind for name, kind in types.items()})
 
 
 def rows(**types: Any) -> Any:
-    """Type of a list of such objects."""
+    """Type of a list of JSON objects with these fields."""
     lists: Any = ListOf
     return lists[fields(**types)]
 
@@ -256,14 +256,12 @@ UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
 LEADERLESS = re.compile(
     r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
 )
-"""Errors of a JobManager that forwards requests to one that is no leader, or answers too late."""
+"""Errors of a JobManager that forwards requests to one that is not the leader, or that is too late.
+"""
 
 
 def parse_answer(path: str, content: bytes) -> Any:
-    """Parse the content of an answer.
-
-    A ValueError says where it does not have the declared type.
-    """
+    """Parse the content of an answer; raise ValueError if it does not have the declared type."""
     plain = path.partition("?")[0]
     pattern = next(p for p in ANSWERS if re.fullmatch(p.replace("*", "[^/]+"), plain))
     try:
@@ -273,7 +271,7 @@ def parse_answer(path: str, content: bytes) -> Any:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Where an answer does not have the declared type, and why."""
+    """First field without the declared type, and the reason."""
     fault = error.errors(include_url=False, include_context=False)[0]
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault["loc"])
     wrong = f"{shown(where.lstrip('.'))}: {quoted(fault['input'])}: " if where else ""
@@ -285,10 +283,9 @@ _TITLE = re.compile(rb"^\s*<.*<title>([^<]*)</title>", re.DOTALL)
 
 
 def parse_complaint(content: bytes) -> str:
-    """Messages of an answer with an error status, line by line.
+    """Messages of Flink, or of Kubernetes, in an answer with an error status, line by line.
 
-    Of others than Flink, its beginning, or the title of a web page; the API server of Kubernetes
-    has one message.
+    Otherwise, the title of a web page, or the beginning of the answer.
 
     >>> parse_complaint(b"<html><head><title>502 Bad Gateway</title></head></html>")
     '502 Bad Gateway'
@@ -310,7 +307,7 @@ _FORBIDDEN = re.compile(
 
 
 def missing_rule(complaint: str) -> str:
-    """Rule of a Role without which the API server forbids a request; else its own words.
+    """Missing rule of a Role, by a complaint of the API server; else the complaint itself.
 
     >>> missing_rule(
     ...     'pods is forbidden: User "me" cannot list resource "pods" in API group "" '
@@ -326,12 +323,12 @@ def missing_rule(complaint: str) -> str:
 
 
 def finished(job: str) -> str:
-    """Clause on a job that has finished by itself."""
+    """Clause of a message on a job that has finished by itself."""
     return f"job {shown(job)} has finished because it has read all of its input"
 
 
 def is_unavailable(status: int, complaint: str) -> bool:
-    """Whether an error status is no answer to the request.
+    """Whether an error status comes from a gateway or a wrong JobManager, without an answer.
 
     >>> is_unavailable(503, ""), is_unavailable(500, "a.FencingTokenException: b")
     (True, True)

@@ -1,8 +1,8 @@
 """Client of Flink's REST interface: access, requests, and ids of jobs.
 
-Flink rejects a job with an id that it knows, whether that job is running or has ended. So the id of
-a successor is a hash of the id of the job that it replaces: whoever submits it, and even if the
-answer to the request is lost, a job has at most one successor.
+Flink rejects a job with a known id, of a running job or an ended one. So the id of a successor is a
+hash of the id of the job that it replaces: a job has at most one successor, whoever submits it, and
+even if the answer to the request is lost.
 """
 
 import base64
@@ -43,40 +43,41 @@ if TYPE_CHECKING:
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"
-"""State of a job whose JobManager is no leader any more; the next leader goes on with the job."""
+"""State of a job whose JobManager has lost its leadership; the next leader recovers the job."""
 RUNNING, FINISHED = "RUNNING", "FINISHED"
 FAILING_STATES = frozenset({"FAILED", "FAILING", "RESTARTING"})
 NO_SLOT = "NoResourceAvailableException"
 """Exception of a job that got no slots in time."""
 AT_WORK = frozenset({RUNNING, FINISHED})
-"""States of the tasks of a running job; tasks that have read all of their input are finished."""
+"""States of the tasks of a running job; a task that has read all of its input is finished."""
 WAITING = ("CREATED", "SCHEDULED", "DEPLOYING")
-"""States of subtasks that have no slot yet, or whose TaskManager has not answered."""
+"""States of subtasks without a slot, or with a TaskManager that has not answered."""
 ANSWER_SECONDS = 30.0
-"""Timeout for an answer of Flink, which gives most of them within milliseconds."""
+"""Timeout for an answer of Flink; most answers come within milliseconds."""
 ANSWER_BYTES = 64 * 2**20
-"""Largest answer that is read; a job of a thousand tasks takes a few MiB."""
+"""Maximum size of an answer; a job of a thousand tasks takes a few MiB."""
 POLL_SECONDS = 0.1
-"""Pause before Flink is asked again, whether it did not answer or something is awaited."""
+"""Pause before a request is repeated."""
 AFTER_SECONDS = 10.0
-"""Maximum time until Flink has released the slots of a job that has ended, and reports why."""
+"""Maximum time until Flink has released the slots of an ended job, and reports its failure."""
 RETRY_SECONDS = 60.0
-"""Time for which a request without an answer is repeated, and a job begins or ends (judgement)."""
+"""Maximum time for which an unanswered request is repeated, and in which a job starts or ends
+(judgement)."""
 EFFECT_SECONDS = 3.0
-"""Time in which a request that failed, or has no answer, shows if it had an effect (judgement)."""
+"""Time after which the effect of a failed or unanswered request shows (judgement)."""
 JAR_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 IDLE_SECONDS = 2.0
 """Time for which an idle connection is kept; servers and gateways keep it longer."""
 PORTS = {"http": 80, "https": 443}
 AUTHORIZATION = "STREAMPLACE_FLINK_AUTHORIZATION"
-"""Environment variable that contains the same text as an authorization file."""
+"""Environment variable with the text of an authorization file."""
 NOT_FOUND = "Could not find Flink job"
 T = TypeVar("T")
 
 
 class FlinkError(StreamplaceError):
-    """An error of Flink, in Flink's words."""
+    """An error of Flink, or of a job on it."""
 
 
 class NoAnswer(FlinkError):
@@ -89,14 +90,13 @@ class Refusal(FlinkError):
     def __init__(self, message: str, complaint: str = "", status: int = 0) -> None:
         super().__init__(message)
         self.complaint = complaint  # the complete answer
-        # Its HTTP status; from 500 on, Flink has failed without an answer to the request.
-        self.status = status
+        self.status = status  # HTTP status; from 500 on, Flink itself has failed
 
 
 def task_state(vertex: JobVertex) -> str:
-    """State of the subtasks of a task that are furthest from running.
+    """State of the subtask of a task that is furthest from running.
 
-    Flink says RUNNING, or INITIALIZING, as soon as one of them does.
+    Flink reports a task as RUNNING, or INITIALIZING, as soon as one of its subtasks is.
 
     >>> counts = {"SCHEDULED": 3, "RUNNING": 1}
     >>> task_state({"id": "", "name": "", "parallelism": 4, "status": "RUNNING", "tasks": counts})
@@ -112,14 +112,12 @@ def task_state(vertex: JobVertex) -> str:
 class Access:
     """How the server and the user are authenticated."""
 
-    # Certificates that the server's is checked against, instead of the system's.
-    authorities: Path | None = None
-    # Files of the client's certificate and private key; the former may contain both.
-    certificate: Path | None = None
-    key: Path | None = None
+    authorities: Path | None = None  # certificates of authorities, instead of the system's
+    certificate: Path | None = None  # certificate of the client; may contain its private key
+    key: Path | None = None  # private key of the client
     # Value of the HTTP header; it is never displayed.
     authorization: str | None = field(default=None, repr=False)
-    # File that it was read from, and is read from again, because tokens expire.
+    # File of the authorization, which is read for each request, because tokens expire.
     authorized_by: Path | None = None
 
     def context(self) -> ssl.SSLContext:
@@ -139,9 +137,9 @@ class Access:
 
 
 def read_authorization(path: Path | None, variable: str = AUTHORIZATION) -> str | None:
-    """Authorization from a file, or from an environment variable if no file is named.
+    """Value of the HTTP header from a file, or else from an environment variable.
 
-    It is ``Bearer TOKEN`` or ``NAME:PASSWORD``.
+    The text is ``Bearer TOKEN`` or ``NAME:PASSWORD``.
     """
     if path is not None:
         return _authorization(read_bytes(path), spot(path))
@@ -165,7 +163,7 @@ def _authorization(text: bytes, where: str) -> str:
 
 def _unreadable(path: Path | None, what: str, error: OSError) -> SettingError:
     reason = shown(error.strerror or str(error) or "its key needs a password", 200)
-    return SettingError(f"{path}: holds no {what} (PEM): {reason}")
+    return SettingError(f"{path}: contains no {what} (PEM): {reason}")
 
 
 def _no_password() -> str:
@@ -183,20 +181,20 @@ def plain_address(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    odd = not url.isascii() or not url.isprintable() or " " in url
-    if odd or not host or parts.scheme not in PORTS or parts.query or parts.fragment:
+    is_malformed = not url.isascii() or not url.isprintable() or " " in url
+    if is_malformed or not host or parts.scheme not in PORTS or parts.query or parts.fragment:
         raise SettingError(f"{masked(url)} is not an address; write http://HOST:8081")
-    if "@" in parts.netloc:  # printed commands and journals would lack it
+    if "@" in parts.netloc:  # printed commands and journals would show or lack it
         raise SettingError(
             f"{masked(url)} has a name or a password before its host; give --authorization FILE"
         )
-    place = f"[{host}]" if ":" in host else host
+    host = f"[{host}]" if ":" in host else host
     port = PORTS[parts.scheme] if port is None else port
-    return f"{parts.scheme}://{place}:{port}{parts.path.rstrip('/')}"
+    return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 
 
 def masked(url: str) -> str:
-    """Quote a text that should be an address, without a possible password.
+    """Quote an address, or a text in its place, without a password.
 
     >>> masked("ftp://me:secret@host:21"), masked("localhost:8081")
     ("'…@host:21'", "'localhost:8081'")
@@ -206,7 +204,7 @@ def masked(url: str) -> str:
 
 
 def http_client(address: str, access: Access) -> "httpx.Client":
-    """Client of a server, which keeps a connection for a moment between two requests."""
+    """Client of a server; it keeps idle connections for `IDLE_SECONDS`."""
     extra("httpx", "flink")
     import httpx
 
@@ -218,7 +216,7 @@ def http_client(address: str, access: Access) -> "httpx.Client":
     def authorized(request: httpx.Request) -> httpx.Request:
         nonlocal latest
         if access.authorized_by is not None:
-            with suppress(StreamplaceError):  # it is being replaced
+            with suppress(StreamplaceError):  # the file is being replaced
                 latest = read_authorization(access.authorized_by)
         if latest:
             request.headers["Authorization"] = latest
@@ -233,21 +231,21 @@ def http_client(address: str, access: Access) -> "httpx.Client":
 
 
 class JobResource(Protocol):
-    """A resource of Flink's operator, which as a text is one line."""
+    """A resource of Flink's operator; its text is one line."""
 
     @property
     def has_autoscaler(self) -> bool:
-        """Whether Flink's autoscaler chooses the parallelism; the cluster itself is not told."""
+        """Whether Flink's autoscaler chooses the parallelism; REST does not show that."""
         ...
 
     @property
     def job_id(self) -> str:
-        """Id of its job when it was read; empty if the operator has not reported one."""
+        """Id of its job when it was read; empty if the operator reports none."""
         ...
 
     @property
     def counts_pods(self) -> bool:
-        """Whether it has the number of pods, all of whose slots the job then uses."""
+        """Whether it sets the number of pods, so that the job uses all of their slots."""
         ...
 
 
@@ -260,9 +258,8 @@ class Rest:
     ``access``: certificates and authorization.
     """
 
-    patience = 0.0  # seconds for which a request without an answer is repeated
-    # The resource by whose name it is reached; None if it is not.
-    resource: JobResource | None = None
+    patience = 0.0  # seconds for which an unanswered request is repeated
+    resource: JobResource | None = None  # resource in the address, kubernetes:NAMESPACE/NAME
     # Receives a message when a request is first repeated.
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
@@ -275,7 +272,7 @@ class Rest:
     def through(
         cls, name: str, address: str, client: "httpx.Client", resource: JobResource
     ) -> "Rest":
-        """Interface behind a proxy that has a client of its own; messages name it by ``name``."""
+        """Interface behind a proxy with its own client; messages contain ``name``."""
         rest = cls.__new__(cls)
         rest.url, rest._address, rest._client = name, plain_address(address), client
         rest.resource = resource
@@ -289,7 +286,7 @@ class Rest:
     def patient(self, seconds: float, tell: Callable[[str], None]) -> "Rest":
         """Return a client that repeats unanswered requests for some time.
 
-        It is for requests that Flink may receive twice: queries, and requests with an id.
+        Only for requests that Flink may receive twice: queries, and requests with an id.
         """
         other = copy.copy(self)
         other.patience, other.tell = seconds, tell
@@ -301,7 +298,7 @@ class Rest:
         return self._parsed(path, content)
 
     def task_managers(self) -> list[dict[str, Any]]:
-        """Every TaskManager with its id, its total and its free resources."""
+        """TaskManagers with their ids, total and free resources."""
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
         return managers
 
@@ -317,7 +314,7 @@ class Rest:
         }
 
     def job(self, job: str) -> Job:
-        """State and vertices of a job; a suspended one is no answer, as it may come back."""
+        """State and vertices of a job; raise NoAnswer while it is suspended."""
         if not job:
             raise SettingError("the id of the job is empty; give the id of a job, as --job ID")
 
@@ -344,7 +341,7 @@ class Rest:
     def jobs(self) -> dict[str, str]:
         """Job → state, including jobs that have ended.
 
-        Flink never refuses this, so a refusal comes from a gateway in front of it.
+        Flink never refuses this request, so a refusal comes from a gateway in front of it.
         """
         try:
             return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
@@ -352,7 +349,7 @@ class Rest:
             raise NoAnswer(str(error)) from None
 
     def running_job(self, job: str) -> Job:
-        """State and vertices of a running job; otherwise an error that quotes the known reason."""
+        """State and vertices of a running job; otherwise raise FlinkError with the reason."""
         document = self.job(job)
         if document["state"] == FINISHED:
             raise FlinkError(f"{finished(job)}; only a running job can be examined")
@@ -406,24 +403,20 @@ class Rest:
         return str(self.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
 
     def cancel(self, job: str) -> str:
-        """Cancel a job, unless it has ended; return its last state when its slots are released."""
+        """Cancel a job; return its last state after its slots were released."""
         state = str(self.job(job)["state"])
         if state not in ENDED:
             try:
                 self._patiently(self._ask, "PATCH", job_path(job))
             except Refusal as error:
-                if error.status != HTTPStatus.CONFLICT:  # it ended by itself; answers may say later
+                if error.status != HTTPStatus.CONFLICT:  # it has ended by itself
                     raise
             state = self.wait(job, ENDED)
         self.wait_released()
         return state
 
     def wait_released(self) -> None:
-        """Wait for a moment until no slot belongs to a job that has ended.
-
-        TaskManagers release slots a moment after a job has ended; until then its resources are in
-        use.
-        """
+        """Wait up to `AFTER_SECONDS` until TaskManagers have released the slots of ended jobs."""
         ended = {job for job, state in self.jobs().items() if state in ENDED}
         rows = self.task_managers() if ended else []
         devices = [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
@@ -434,8 +427,8 @@ class Rest:
                 return
 
     def _has_slot(self, device: str, jobs: set[str]) -> bool:
-        """Whether any of some jobs has a slot on a TaskManager."""
-        with suppress(Refusal):  # it has just ended
+        """Whether one of the jobs has a slot on a TaskManager."""
+        with suppress(Refusal):  # the TaskManager has just ended
             return not jobs.isdisjoint(self.holders(device))
         return False
 
@@ -449,7 +442,7 @@ class Rest:
     def wait_running(self, job: str, seconds: float = RETRY_SECONDS) -> None:
         """Wait until every subtask of a job runs, or has read all of its input.
 
-        If the job ends first, the error quotes the reason.
+        Raise FlinkError with the reason if the job ends before.
         """
         for _ in turns(seconds):
             document = self.job(job)
@@ -458,12 +451,12 @@ class Rest:
             if document["state"] in ENDED:
                 raise FlinkError(f"job {shown(job)} is {document['state']}: {self.failure(job)}")
             states = {vertex["status"] for vertex in document["vertices"]}
-            if states and states <= AT_WORK:  # a job that is being recovered shows no task
+            if states and states <= AT_WORK:  # while a job is recovered, it has no tasks
                 return
         raise FlinkError(f"job {shown(job)} does not run after {seconds:g} s")
 
     def failure(self, job: str) -> str:
-        """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
+        """Root cause of a job's failure, one line; Flink reports it some time after the failure."""
         for _ in turns(AFTER_SECONDS):
             answer = self.get(job_path(job, "exceptions"))
             if entries := answer.get("exceptionHistory", {}).get("entries"):
@@ -478,12 +471,12 @@ class Rest:
         return sorted({slot["jobId"] for slot in slots})
 
     def task_manager(self, device: str) -> dict[str, Any]:
-        """Return the total and free resources of a TaskManager, and the allocated slots."""
+        """Return a TaskManager with its allocated slots."""
         manager: dict[str, Any] = self.get(f"/taskmanagers/{quote(device, safe='')}")
         return manager
 
     def _patiently(self, ask: Callable[..., T], *words: object) -> T:
-        """Result of a function, which is called again while there is no answer and patience."""
+        """Result of a function that is repeated for `patience` while there is no answer."""
         deadline, is_first = time.monotonic() + self.patience, True
         while True:
             try:
@@ -513,15 +506,22 @@ class Rest:
         document: object = None,
         files: Mapping[str, tuple[str, BinaryIO, str]] | None = None,
     ) -> bytes:
-        """Content of the answer to a request, which is sent once."""
+        """Content of the answer to a request that is sent once."""
         import httpx
 
         try:
-            target = f"{self._path}{path}"  # as it is, even if an id in it is ".."
+            target = f"{self._path}{path}"  # not normalized, even if an id is ".."
             answer, content = _within(
                 seconds,
                 partial(
-                    received, self._client, method, self._address, target, seconds, document, files
+                    send_request,
+                    self._client,
+                    method,
+                    self._address,
+                    target,
+                    seconds,
+                    document,
+                    files,
                 ),
             )
         except (httpx.TimeoutException, TimeoutError):
@@ -540,12 +540,12 @@ class Rest:
             if is_unavailable(answer.status_code, complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint, answer.status_code)
-        # A gateway in front of Flink sends its login or maintenance page, or the way there.
+        # A gateway in front of Flink sends its login or maintenance page, or redirects to it.
         if answer.status_code >= 300:
             location = answer.headers.get("Location")
-            there = f" to {masked(location)}" if location else ""
+            target = f" to {masked(location)}" if location else ""
             raise NoAnswer(
-                f"{self.url} redirects{there}, and redirects are not followed; use Flink's own "
+                f"{self.url} redirects{target}, and redirects are not followed; use Flink's own "
                 "address"
             )
         if content.lstrip()[:1] == b"<":
@@ -553,7 +553,7 @@ class Rest:
         return content
 
 
-def received(
+def send_request(
     client: "httpx.Client",
     method: str,
     address: str,
@@ -565,7 +565,7 @@ def received(
 ) -> tuple["httpx.Response", bytes]:
     """Send a request; return the head and the content of the answer.
 
-    An answer that takes too long, or has too many bytes, is an error of httpx.
+    Raise an error of httpx for an answer that takes too long or has too many bytes.
     """
     import httpx
 
@@ -580,7 +580,7 @@ def received(
         timeout=seconds,
         extensions={"target": target.encode()},
     ) as answer:
-        answer.headers.pop("Content-Encoding", None)  # few bytes may unpack to gigabytes
+        answer.headers.pop("Content-Encoding", None)  # few bytes may decompress to gigabytes
         for part in answer.iter_bytes():
             content += part
             if len(content) > ANSWER_BYTES:
@@ -591,10 +591,10 @@ def received(
 
 
 def _within(seconds: float, request: Callable[[], T]) -> T:
-    """Result of a request that takes some time in all; TimeoutError if it takes longer.
+    """Result of a request within some time in all; otherwise raise TimeoutError.
 
-    Timeouts of httpx are those of every read, and the name of a host is looked up without any. So
-    another thread sends the request.
+    Another thread sends the request: timeouts of httpx are for each read, and it looks up the name
+    of a host without a timeout.
     """
     result: Future[T] = Future()
 
@@ -609,7 +609,7 @@ def _within(seconds: float, request: Callable[[], T]) -> T:
 
 
 def turns(seconds: float) -> Iterator[None]:
-    """Turns of waiting for something, at least one; between two of them passes `POLL_SECONDS`."""
+    """Turns of waiting, at least one, with pauses of `POLL_SECONDS`."""
     deadline = time.monotonic() + seconds
     while True:
         yield
@@ -618,13 +618,13 @@ def turns(seconds: float) -> Iterator[None]:
         time.sleep(POLL_SECONDS)
 
 
-def only_job(rest: Rest, given: str | None) -> str:
+def only_job(rest: Rest, job: str | None) -> str:
     """Job ID: given, or the only active one, or the resource's.
 
-    Flink takes ids in capitals, too, but the id of a successor is made from small letters.
+    Flink accepts ids in capitals, too, but the id of a successor is the hash of small letters.
     """
-    if given is not None:
-        return given.lower()
+    if job is not None:
+        return job.lower()
     states, live = rest.jobs(), rest.live_jobs()
     if len(live) > 1:
         if rest.resource is not None and rest.resource.job_id in live:
@@ -634,7 +634,7 @@ def only_job(rest: Rest, given: str | None) -> str:
     if not live and SUSPENDED in states.values():
         waiting = listed([name for name, state in states.items() if state == SUSPENDED])
         raise SettingError(
-            f"no job is running; wait until a JobManager takes over what is suspended: {waiting}"
+            f"no job is running; wait until a JobManager takes over suspended jobs: {waiting}"
         )
     if not live:
         others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
@@ -645,7 +645,7 @@ def only_job(rest: Rest, given: str | None) -> str:
 
 
 def job_path(job: str, *steps: str) -> str:
-    """Path of a job, or of something below it, for any id.
+    """Path of a job, or below it, with quoted ids.
 
     >>> job_path("a/b", "vertices", "c")
     '/jobs/a%2Fb/vertices/c'
@@ -668,9 +668,9 @@ def successor(job: str) -> str:
 
 
 def chain_of(job: str, length: int = 64) -> list[str]:
-    """Ids of a job and of its successors, in order: of a move, where it goes, and its returns.
+    """Ids of a job and of its successors in a move and its returns, in order.
 
-    Every start that fails takes one, so there are enough for hours.
+    Every failed start uses one, so they suffice for hours.
     """
     ids = [job]
     while len(ids) < length:

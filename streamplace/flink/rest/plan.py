@@ -1,4 +1,4 @@
-"""Tasks of a job: its plan, that is, the streams between them, and where their subtasks run."""
+"""Plan of a job: its tasks, the streams between them, and the layout of their subtasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import MAX_KEY_GROUPS
 
 _ITERATIONS = ("IterationSource-", "IterationSink-")
-"""Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
+"""Prefixes of the two ends of an iteration; Flink's plan shows no stream between them."""
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
 _UNEVEN = ("CUSTOM", "GLOBAL")
 _RESCALED, _BROADCAST = "RESCALE", "BROADCAST"
@@ -27,16 +27,12 @@ class FlinkTask:
     parallelism: int
     # Its operators as Flink shows them, such as ``Source: lines``, in order.
     operators: tuple[str, ...]
-    # Names of its operators that may belong to operators of other tasks instead.
-    unsure: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()  # names of operators that may belong to operators of other tasks
     about: str = ""  # description of its operators by the SQL planner; empty if there is none
-    # Key groups, that is, its maximum number of subtasks; 0 if Flink does not report it.
-    max_parallelism: int = 0
-    # Name of its slot sharing group, made from its id; "" if the job has only one.
-    slot_sharing_group: str = ""
-    # Whether all its subtasks have read all of their input, while the job still runs.
-    has_ended: bool = False
-    # Texts of its operators in the plan that are not their names, such as texts of windows.
+    max_parallelism: int = 0  # number of its key groups; 0 if Flink does not report it
+    slot_sharing_group: str = ""  # name of the group; "" if the job has only one
+    has_ended: bool = False  # whether its subtasks have read all of their input
+    # Texts of its operators in the plan besides their names, such as texts of windows.
     texts: tuple[str, ...] = ()
 
 
@@ -47,13 +43,10 @@ class Edge:
     source: str
     target: str
     partitioning: str
-    # Number of the target's subtasks that get each tuple: all for a broadcast, else one.
-    copies: int = 1
-    # Whether the program chooses the subtask of each tuple, other than by keys, or it is always the
-    # first one.
+    copies: int = 1  # number of the target's subtasks that get each tuple
+    # Whether the program chooses the subtask of each tuple, not by a key, or all go to the first.
     is_uneven: bool = False
-    # Whether it joins each subtask only to its neighbours, at any parallelism.
-    is_rescaled: bool = False
+    is_rescaled: bool = False  # whether it joins only neighbouring subtasks, at any parallelism
     is_broadcast: bool = False  # whether each of the target's subtasks gets every tuple
 
     @property
@@ -72,8 +65,8 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
     for row in document["vertices"]:
         if row["name"].startswith(_ITERATIONS):
             raise FlinkError(
-                f"job {shown(job)} has an iteration, {quoted(row['name'])}; jobs in which tuples "
-                "go round cannot be measured or placed"
+                f"job {shown(job)} has an iteration, {quoted(row['name'])}; jobs with iterations "
+                "cannot be measured or placed"
             )
     return plan_of(document)
 
@@ -101,16 +94,16 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
     return [
         FlinkTask(
             row["id"],
-            FUSED.join(dict.fromkeys(own.name for own in operators)),
+            FUSED.join(dict.fromkeys(operator.name for operator in operators)),
             row["name"],
             row["parallelism"],
-            tuple(own.shown for own in operators),
-            tuple(own.name for own in operators if not own.is_sure),
-            FUSED.join(dict.fromkeys(own.about for own in operators if own.about)),
+            tuple(operator.shown for operator in operators),
+            tuple(operator.name for operator in operators if not operator.is_sure),
+            FUSED.join(dict.fromkeys(operator.about for operator in operators if operator.about)),
             min(MAX_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
             group,
             row["status"] == FINISHED,
-            tuple(own.text for own in operators if own.text),
+            tuple(operator.text for operator in operators if operator.text),
         )
         for row, operators, group in zip(
             vertices, operators_of(vertices, nodes), groups, strict=True
@@ -119,7 +112,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
 
 
 def _slot_sharing_groups(vertices: Sequence[JobVertex]) -> list[str]:
-    """Name of the slot sharing group of each vertex; empty if there is only one group."""
+    """Name of the slot sharing group of each vertex, made from its id; "" if there is only one."""
     ids = [row.get("slotSharingGroupId") or "" for row in vertices]
     names = {group: f"group-{i}" for i, group in enumerate(dict.fromkeys(ids))}
     return [names[group] if len(names) > 1 else "" for group in ids]
@@ -137,11 +130,11 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
             is_broadcast = ship == _BROADCAST
             copies = parallelism[node["id"]] if is_broadcast else 1
             kind = _PARTITIONING.get(ship, "rebalance")
-            is_odd, is_rescaled = ship in _UNEVEN, ship == _RESCALED
-            if kind == "forward":  # the adaptive scheduler may have changed the numbers
+            is_uneven, is_rescaled = ship in _UNEVEN, ship == _RESCALED
+            if kind == "forward":  # the adaptive scheduler may have changed the parallelism
                 is_rescaled = parallelism[row["id"]] != parallelism[node["id"]]
             edges.append(
-                Edge(row["id"], node["id"], kind, copies, is_odd, is_rescaled, is_broadcast)
+                Edge(row["id"], node["id"], kind, copies, is_uneven, is_rescaled, is_broadcast)
             )
     return edges
 
@@ -150,27 +143,30 @@ def placed_subtasks(rest: Rest, job: str, document: Job) -> list[tuple[list[str]
     """Names of the operators of each task of a job, and its subtasks."""
     tasks = zip(document["vertices"], job_operators(document), strict=True)
     return [
-        ([own.name for own in task], rest.get(job_path(job, "vertices", row["id"]))["subtasks"])
-        for row, task in tasks
+        (
+            [operator.name for operator in operators],
+            rest.get(job_path(job, "vertices", row["id"]))["subtasks"],
+        )
+        for row, operators in tasks
     ]
 
 
 def layout_of(rest: Rest, job: str, document: Job) -> Layout:
     """Layout of a running job.
 
-    Subtasks that have ended may have run on a TaskManager that was released since; they count as
+    Subtasks that have ended may have run on a TaskManager that was released since. They count as
     subtasks of the other devices of the job.
     """
-    found: dict[str, list[str]] = {}
+    placed: dict[str, list[str]] = {}
     used, running = set[str](), set[str]()
     for names, subtasks in placed_subtasks(rest, job, document):
         devices = [str(subtask.get("taskmanager-id") or "") for subtask in subtasks]
-        found.update(dict.fromkeys(names, devices))
+        placed.update(dict.fromkeys(names, devices))
         used.update(devices)
         pairs = zip(devices, subtasks, strict=True)
         running.update(device for device, row in pairs if row.get("status") != FINISHED)
     released = (used - running).difference(rest.offered()) if used - running else set[str]()
-    layout = Layout(found)
+    layout = Layout(placed)
     return layout if released == used else layout.without(released)
 
 

@@ -1,4 +1,4 @@
-"""Settings of the JobManager that say how jobs run: their scheduler and their network buffers."""
+"""Settings of the JobManager on the scheduler and on network buffers."""
 
 import re
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ REMEDY = (
     "the JobManager"
 )
 USUAL, REACTIVE = "Default", "Reactive"
-"""Scheduler of Flink that can be used, and the mode of another one in which jobs take all slots."""
+"""Usable scheduler of Flink, and the mode of the other one in which jobs take all slots."""
 AUTOSCALER = ("job.autoscaler.", "kubernetes.operator.job.autoscaler.")
 """Prefixes of the autoscaler's settings; the second is the older one."""
 OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
-"""Setting by which it chooses: whatever has set it, the parallelism of the job has no effect."""
+"""Setting of the autoscaler; whoever sets it, it overrides the parallelism of the job."""
 BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeout")
 """Setting of the timeout, and its name before Flink 1.19."""
 TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
@@ -30,16 +30,15 @@ _SECONDS |= {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 """Beginnings of the units of Flink's durations, which may be written out: ``2 minutes``."""
 _MEMORY = re.compile(r"(\d{1,18})\s*([kmgt]?)(?:b|[a-z]*bytes)?")
 
-USUAL_BUFFER_TIMEOUT = 0.1
-"""Seconds after which Flink sends a buffer that is not full, by default."""
+DEFAULT_BUFFER_TIMEOUT = 0.1
+"""Flink's default, in seconds."""
 
 
 def buffer_timeout(settings: Mapping[str, str]) -> float | None:
-    """Seconds after which a buffer is sent that is not full, by the settings of a JobManager.
+    """Seconds after which Flink sends a partly filled buffer, by the settings of a JobManager.
 
-    0 if every tuple is sent at once, None if only full buffers are sent. What is not given or not
-    understood is the default. A job may set another timeout for itself, which Flink does not
-    report.
+    0 if it sends every tuple at once, None if it sends only full buffers. A missing or malformed
+    setting is the default. A job may set another timeout for itself, which Flink does not report.
 
     >>> buffer_timeout({BUFFER_TIMEOUTS[0]: "5 ms"}), buffer_timeout({BUFFER_TIMEOUTS[1]: "-1"})
     (0.005, None)
@@ -50,18 +49,18 @@ def buffer_timeout(settings: Mapping[str, str]) -> float | None:
     is_disabled = settings.get(TIMEOUT_ENABLED, "").strip().lower() == "false"
     if is_disabled or (timeout is not None and timeout < 0):
         return None
-    return USUAL_BUFFER_TIMEOUT if timeout is None else timeout
+    return DEFAULT_BUFFER_TIMEOUT if timeout is None else timeout
 
 
 def shown_settings(rest: Rest) -> Mapping[str, str] | None:
-    """Settings of the JobManager; None where it does not show them, as behind a gateway."""
+    """Settings of the JobManager; None if it, or a gateway, does not show them."""
     with suppress(Refusal):
         return rest.settings()
     return None
 
 
 def memory_bytes(text: str) -> float | None:
-    """Bytes of an amount of memory as Flink reads it; None if it is none, or not positive.
+    """Bytes of an amount of memory as Flink reads it; None if malformed or not positive.
 
     >>> memory_bytes("32kb"), memory_bytes("4294967296"), memory_bytes("some")
     (32768.0, 4294967296.0, None)
@@ -72,7 +71,7 @@ def memory_bytes(text: str) -> float | None:
 
 
 def _seconds(text: str) -> float | None:
-    """Seconds of a duration, which from Flink 2.2 on may be written as in ISO 8601."""
+    """Seconds of a duration; from Flink 2.2 on, it may have the format of ISO 8601."""
     if (iso := text.strip().upper()).startswith("P"):
         with suppress(ValueError):
             return TypeAdapter(timedelta).validate_python(iso).total_seconds()
@@ -83,7 +82,7 @@ def _seconds(text: str) -> float | None:
 def has_autoscaler(settings: Mapping[str, str]) -> bool:
     """Whether Flink's autoscaler chooses the parallelism: it is on, and does not only advise.
 
-    The operator may turn it on for all jobs, which then shows in what it has chosen alone.
+    If the operator has turned it on for all jobs, only the parallelism that it chose shows that.
 
     >>> has_autoscaler({"kubernetes.operator.job.autoscaler.enabled": "true"})
     True
@@ -101,7 +100,7 @@ def has_autoscaler(settings: Mapping[str, str]) -> bool:
 
 
 def scheduler_of(settings: Mapping[str, str], document: Mapping[str, Any]) -> str:
-    """Scheduler of a job, or by the settings of its cluster: a job names it from version 2 on.
+    """Scheduler of a job; before version 2, of its cluster, because the job does not name it.
 
     >>> scheduler_of({"jobmanager.scheduler": "adaptive"}, {})
     'Adaptive'
@@ -118,8 +117,9 @@ def scheduler_fault(scheduler: str) -> str:
     """Why a scheduler cannot be used, with the remedy; empty if it can."""
     if scheduler == USUAL:
         return ""
-    named = "the cluster runs in reactive mode" if scheduler == REACTIVE else None
-    return f"{named or f'the scheduler is {scheduler}'}, {REMEDY}"
+    if scheduler == REACTIVE:
+        return f"the cluster runs in reactive mode, {REMEDY}"
+    return f"the scheduler is {scheduler}, {REMEDY}"
 
 
 def job_fault(rest: Rest, document: Mapping[str, Any]) -> str:

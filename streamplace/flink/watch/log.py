@@ -12,10 +12,10 @@ from streamplace.flink.store import (
     Rows,
     Store,
     StoreError,
-    held,
     keep_renewed,
     renewal,
     utc_now,
+    with_holder,
 )
 from streamplace.flink.watches import (
     BEGUN,
@@ -58,7 +58,7 @@ class WatchLog:
 
         Raises JobWatched while another process watches it.
         """
-        mine = held(WatchedJob(name=name, ids=(job,), since=utc_now()))
+        mine = with_holder(WatchedJob(name=name, ids=(job,), since=utc_now()))
         with store.transaction() as rows:
             for number, watch in rows.all(WATCHES).items():
                 if not _is_of(watch, job):
