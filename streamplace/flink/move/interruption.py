@@ -171,8 +171,8 @@ class SentReadings:
 def warm_up_seconds(readings: Iterable[Sent], rate: float) -> float:
     """Seconds from the moment when all subtasks ran until the sources had 90 % of their rate.
 
-    The sources reach it at the end of the slow intervals between readings, each of a second or
-    more. Within an interval, their rate is assumed to rise evenly.
+    They reach it in the last slow interval before the first fast one; intervals are between two
+    readings, and last a second or more. Within one, the rate is assumed to rise evenly.
 
     >>> warm_up_seconds([(1.0, 10.0), (2.0, 60.0), (3.0, 155.0), (4.0, 255.0)], 100.0)
     1.9
