@@ -522,9 +522,9 @@ class Transaction:
                 f"contains one, start the job from that {advice}, else submit it again"
             )
         return FlinkError(
-            f"{text}, which may have newer checkpoints, and this machine cannot read "
-            f"{journal.checkpoints or 'the folder of checkpoints'}; start the job {advice} from "
-            f"the newest checkpoint there, or from {path} if there is none"
+            f"{text}, which may have newer checkpoints below "
+            f"{journal.checkpoints or 'the folder of checkpoints'} that this machine cannot read; "
+            f"start the job {advice} from the newest one, or from {path} if there is none"
         )
 
     def _stopped_by_others(self, observation: MoveObservation) -> StoppedByOthers:
