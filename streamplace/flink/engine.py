@@ -84,7 +84,7 @@ class FlinkEngine:
         seconds
             Length of each measured window of the job.
         cluster
-            The devices, if known; otherwise they are measured, too.
+            The devices, if known; otherwise they are measured as well.
         observed
             `Measurement.observed` of the job in earlier layouts; costs are fitted to all of them.
         """
@@ -106,13 +106,13 @@ class FlinkEngine:
     def _profiled(
         self, job: str, seconds: float, observed: Observed = MappingProxyType({})
     ) -> tuple[JobProfile, StreamGraph]:
-        """Profile of a job once it is steady, and the graph of it."""
+        """Profile of a job once it is steady, and its graph."""
         profile = steady_profile(self.rest, job, seconds, self.patience)
         profile = replace(profile, earlier=observed)
         return profile, measured_graph(profile, parsed_mips(self.mips))
 
     def _machines_of(self, profile: JobProfile, graph: StreamGraph) -> MeasuredCluster:
-        """TaskManagers as a profiled job sees them; adds doubts on them to the profile."""
+        """TaskManagers of a profiled job; doubts about them are added to its profile."""
         present = profile.present
         measured = measured_cluster(
             self.rest,
@@ -126,7 +126,8 @@ class FlinkEngine:
         )
         profile.doubts.extend(measured.notes)
         measured, raised = fast_enough(measured, graph, present.devices, profile.shares)
-        profile.doubts.extend([] if raised is None else [raised])
+        if raised is not None:
+            profile.doubts.append(raised)
         return measured
 
     def cluster(
@@ -138,7 +139,7 @@ class FlinkEngine:
         ----------
         job
             A running job, to measure the CPU of Java and of remote tuples; by default any
-            that runs.
+            running one.
         beside
             Jobs that stay where they run; the CPU of their tasks is reserved.
         """
@@ -172,7 +173,7 @@ class FlinkEngine:
         Parameters
         ----------
         rate
-            Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are
+            Tuples/s of all sources together, or a multiple such as ``"2x"`` of the rate that is
             offered now.
         machines
             Offers, or existing machines; by default the TaskManagers.
@@ -198,7 +199,7 @@ class FlinkEngine:
 
         if history is not None:
             rate = history.requested_rate(str(rate))
-        requested_rate(rate)  # a wrong one is refused before minutes have passed
+        requested_rate(rate)  # refuse invalid values before a measurement of minutes
         bandwidth_bps(self.bandwidth or 0.0)
         parsed_mips(self.mips)
         deployment = self.deployment(job) if measured is None else measured.deployment
@@ -230,7 +231,7 @@ class FlinkEngine:
         seconds: float = 10.0,
         history: "JobHistory | None" = None,
     ) -> "MeasuredJob":
-        """Measure a running job with its TaskManagers, or take what its history says of it."""
+        """Measure a running job with its TaskManagers, or read the job from its history."""
         from streamplace.flink.advise.advise import MeasuredJob
 
         if history is None:

@@ -18,10 +18,10 @@ from streamplace.model.subtasks import operators_by_subtask
 
 
 class Layout(Mapping[str, tuple[str, ...]]):
-    """Operator → device (the TaskManager) of each of its subtasks, in order; it never changes.
+    """Immutable mapping: operator → device (TaskManager) of each of its subtasks, in order.
 
-    The number of subtasks of some operators of a placement may be unknown. They are ``uncounted``:
-    all of their subtasks, however many, are on the one device that they have here.
+    An operator whose number of subtasks a placement does not contain is ``uncounted``: it has one
+    device here, and all of its subtasks are on that.
 
     Examples
     --------
@@ -47,11 +47,10 @@ class Layout(Mapping[str, tuple[str, ...]]):
     ) -> "Layout":
         """Layout of a placement of operators or of subtasks; fused operators become separate.
 
-        Subtasks are ordered by their numbers, because the entries of a file may have been sorted by
-        name.
+        Subtasks are ordered by number, because the entries of a file may be sorted by name.
 
         ``placement``: operator, or subtask, → device; or operator → device of each of its subtasks.
-        ``parallelism``: the operators with more than one subtask; None if it is unknown.
+        ``parallelism``: number of subtasks of operators with more than one; None if unknown.
 
         >>> layout = Layout.of({"src -> trim": "a", "map#1": "b", "map#0": "a"})
         >>> layout.to_json()
@@ -82,7 +81,7 @@ class Layout(Mapping[str, tuple[str, ...]]):
                 uncounted.add(name)
             else:
                 whole[name] = [devices] * parallelism.get(name, 1)
-        split = {owner: [device for _, device in sorted(own)] for owner, own in numbered.items()}
+        split = {owner: [device for _, device in sorted(rows)] for owner, rows in numbered.items()}
         for name, number in (parallelism or {}).items():
             if name not in whole and len(split.get(name, ())) != number:
                 raise PlacementError(
@@ -121,26 +120,26 @@ class Layout(Mapping[str, tuple[str, ...]]):
 
     @property
     def devices(self) -> set[str]:
-        """Devices that have any subtask."""
+        """Devices with at least one subtask."""
         return {device for devices in self.values() for device in devices}
 
     @property
     def spread_devices(self) -> set[str]:
-        """Devices of the operators that have subtasks on several."""
+        """Devices of operators with subtasks on several devices."""
         return {d for devices in self.values() if len(set(devices)) > 1 for d in devices}
 
     @property
     def groups(self) -> dict[frozenset[tuple[str, int]], int]:
-        """Numbers of subtasks by operator that share a device → number of such devices.
+        """Numbers of subtasks by operator on one device → number of such devices.
 
         >>> Layout({"src": "a", "map": "ab"}).groups == Layout({"src": "c", "map": "bc"}).groups
         True
         """
-        on = {
-            d: {(name, self[name].count(d)) for name in self if d in self[name]}
-            for d in self.devices
-        }
-        return dict(Counter(map(frozenset, on.values())))
+        on_device = (
+            frozenset((name, self[name].count(device)) for name in self if device in self[name])
+            for device in self.devices
+        )
+        return dict(Counter(on_device))
 
     def counts(self, operator: str) -> dict[str, int]:
         """Number of an operator's subtasks on each device; empty for an unknown operator."""
@@ -167,8 +166,8 @@ class Layout(Mapping[str, tuple[str, ...]]):
     def without(self, lost: Collection[str]) -> "Layout":
         """Layout with the subtasks of lost devices on the others, evenly.
 
-        There must be others. Operators that were on one device stay on one, as TaskManagers may be
-        configured for whole operators only.
+        At least one device must remain. Operators that were on one device stay on one device,
+        because TaskManagers may be configured for whole operators only.
         """
         numbers = Counter(device for devices in self.values() for device in devices)
         others = sorted(self.devices.difference(lost))
@@ -176,9 +175,9 @@ class Layout(Mapping[str, tuple[str, ...]]):
         def elsewhere(device: str, number: int = 1) -> str:
             if device not in lost:
                 return device
-            least = min(others, key=numbers.__getitem__)
-            numbers[least] += number
-            return least
+            emptiest = min(others, key=numbers.__getitem__)
+            numbers[emptiest] += number
+            return emptiest
 
         moved: dict[str, Iterable[str]] = {}
         for name, devices in self.items():
@@ -189,17 +188,17 @@ class Layout(Mapping[str, tuple[str, ...]]):
         return Layout(moved, self.uncounted)
 
     def with_spares(self, spares: Mapping[str, str]) -> "Layout":
-        """Layout with other devices in place of some."""
+        """Layout with spare devices in place of others; ``spares``: device → spare."""
         moved = {name: [spares.get(d, d) for d in devices] for name, devices in self.items()}
         return Layout(moved, self.uncounted)
 
     def counted(self, running: "Layout") -> "Layout":
-        """Layout whose uncounted operators have as many subtasks as in a running job."""
+        """Layout whose uncounted operators have the numbers of subtasks of a running job."""
         numbers = {name: max(1, len(running.get(name, ()))) for name in self.uncounted}
         return Layout({name: devices * numbers.get(name, 1) for name, devices in self.items()})
 
     def by_operator(self) -> "Layout":
-        """Layout with separate entries for operators that Flink fused in the measured job.
+        """Layout with separate entries for operators that are fused in the measured job.
 
         >>> Layout({"src -> trim": ["a"], "out": ["a", "b"]}).by_operator()
         Layout({'src': ['a'], 'trim': ['a'], 'out': ['a', 'b']})
@@ -215,17 +214,17 @@ class Layout(Mapping[str, tuple[str, ...]]):
         layout = {}
         numbers = zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True)
         for name, number in numbers:
-            first = next(own for own in (name, *operators_in(name)) if own in self)
-            layout[name] = self[first] * (number if first in self.uncounted else 1)
+            entry = next(key for key in (name, *operators_in(name)) if key in self)
+            layout[name] = self[entry] * (number if entry in self.uncounted else 1)
         return Layout(layout)
 
     def to_json(self) -> dict[str, list[str] | str]:
-        """Devices as JSON: a list per operator, and the one device of an uncounted operator."""
+        """Devices as JSON: a list per operator, a single name for an uncounted operator."""
         return {n: devices[0] if n in self.uncounted else [*devices] for n, devices in self.items()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Sequence[str] | str]) -> "Layout":
-        """Layout from a document of `to_json`."""
+        """Layout from the JSON of `to_json`."""
         uncounted = [name for name, devices in document.items() if isinstance(devices, str)]
         return cls({n: [v] if isinstance(v, str) else v for n, v in document.items()}, uncounted)
 

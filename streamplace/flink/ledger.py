@@ -1,6 +1,6 @@
 """Ledger of this user: predicted and measured rates of moved jobs, in the store.
 
-It is for display: predictions use the runs of the package alone (`streamplace.io.ledger`).
+It is for display only: predictions use the runs in the package (`streamplace.io.ledger`).
 """
 
 import math
@@ -50,5 +50,5 @@ def note_in_ledger(
     )
     try:
         append_entries([entry])
-    except FormatError as error:  # the job runs, and its move does not fail because of its ledger
+    except FormatError as error:  # the job runs, so its move has not failed
         tell(f"warning: {error}")

@@ -29,7 +29,7 @@ from streamplace.flink.layout import Layout
 from streamplace.flink.move.savepoints import CopyRuns
 from streamplace.flink.pin import apply as applying
 from streamplace.flink.pin.apply import apply, check, verify
-from streamplace.flink.pin.free_resources import left_without
+from streamplace.flink.pin.free_resources import managers_without
 from streamplace.flink.program import submission
 from streamplace.flink.program.program import Program, Savepoint
 from streamplace.flink.rest.client import FlinkError, NoAnswer
@@ -318,7 +318,7 @@ def test_a_task_manager_that_leaves_while_it_is_looked_at_offers_nothing():
     (first, _) = answers["GET /taskmanagers"]["taskmanagers"]
     first["freeResource"] = first["totalResource"] | {"managedMemory": 1}
     del answers["GET /taskmanagers/dev-0"]
-    assert [row["id"] for row in left_without(FakeFlink(answers).rest, "job")] == ["dev-1"]
+    assert [row["id"] for row in managers_without(FakeFlink(answers).rest, "job")] == ["dev-1"]
 
 
 def running(**devices):

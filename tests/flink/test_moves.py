@@ -24,7 +24,7 @@ from flink_clusters import (
 
 from streamplace.flink.layout import Layout
 from streamplace.flink.move.move import FlinkMove
-from streamplace.flink.move.running_settings import LATER, lost, running_settings
+from streamplace.flink.move.running_settings import LATER, changed_settings, running_settings
 from streamplace.flink.move.savepoints import checkpoint_totals
 from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.pin.apply import placed_upload, verify
@@ -352,8 +352,8 @@ def test_a_restart_strategy_is_read_from_what_flink_says_of_it(text, kind, more)
 def test_settings_that_flink_would_take_anyway_are_not_lost():
     """A checkpoint folder that it does not tell is missed only where none is given."""
     running = {"execution.checkpointing.mode": "exactly_once", "state.backend.type": "rocksdb"}
-    assert lost(running, {}) == {"state.backend.type": ("rocksdb", "hashmap")}
-    assert lost(running, {"state.backend.type": "rocksdb"}) == {}
+    assert changed_settings(running, {}) == {"state.backend.type": ("rocksdb", "hashmap")}
+    assert changed_settings(running, {"state.backend.type": "rocksdb"}) == {}
     key = "execution.checkpointing.dir"
-    assert lost({key: LATER}, {}) == {key: (LATER, "")}
-    assert lost({key: LATER}, {key: "s3://b"}) == {}
+    assert changed_settings({key: LATER}, {}) == {key: (LATER, "")}
+    assert changed_settings({key: LATER}, {key: "s3://b"}) == {}

@@ -8,7 +8,7 @@ import pytest
 from streamplace.flink.operator.patch_table import (
     PATCH_ENDS,
     PATCH_ROWS,
-    PATCHES_LEFT,
+    UNFINISHED_PATCH_ENDS,
     OtherFields,
     PatchedFields,
     PatchObservation,
@@ -69,7 +69,7 @@ def test_every_state_has_a_step_that_is_safe():
         if observation.reconciliation is Reconciliation.ENDED:  # it would be started again
             assert step not in CHANGES, observation
         may_be_ours = observation.fields is PatchedFields.NEW and not is_new
-        if may_be_ours and step in PATCH_ENDS - PATCHES_LEFT:  # then it is left on purpose
+        if may_be_ours and step in PATCH_ENDS - UNFINISHED_PATCH_ENDS:  # then it is left on purpose
             purpose = {PatchStep.KEPT, PatchStep.ENDED_AS_CHANGED, PatchStep.CONFLICT}
             assert step in purpose, observation
     assert len(STATES) == 8640
@@ -144,7 +144,9 @@ def course(faults, resumes=3):
     for turn in range(60):
         step, _ = decide_patch(now)
         fault = faults.get(turn, "")
-        if step in PATCH_ENDS - PATCHES_LEFT or (step in PATCHES_LEFT and not resumes):
+        if step in PATCH_ENDS - UNFINISHED_PATCH_ENDS or (
+            step in UNFINISHED_PATCH_ENDS and not resumes
+        ):
             return step, now, turn, patched
         now = replace(now, outcome=PatchOutcome.DONE)
         if step in PATCH_ENDS:  # resumed by another process
@@ -199,7 +201,7 @@ def test_every_course_with_two_faults_loses_no_state_and_leaves_nothing_by_mista
             assert all(now.others is not OtherFields.RISKY for _, now in patched), pair
             assert sum(change is PatchStep.PATCH for change, _ in patched) <= 3, pair
             is_ours = end.fields is PatchedFields.NEW and end.requested is not PatchRequest.NOTHING
-            if is_ours and step not in PATCHES_LEFT:
+            if is_ours and step not in UNFINISHED_PATCH_ENDS:
                 assert step in (PatchStep.KEPT, PatchStep.ENDED_AS_CHANGED), pair
             if step is PatchStep.KEPT:
                 assert end.others is OtherFields.SAME, pair

@@ -56,7 +56,7 @@ from streamplace.flink.move.journal import (
     Journal,
     MoveClaim,
     MoveUnderWay,
-    broken_off,
+    interrupted_move,
     unfinished,
 )
 from streamplace.flink.move.move import FlinkMove
@@ -75,7 +75,7 @@ from streamplace.flink.move.transaction import (
     Submission,
     Transaction,
     Undecided,
-    has_to_go_on,
+    is_unfinished,
 )
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program import submission
@@ -463,7 +463,7 @@ def test_the_id_of_a_placeholder_is_not_taken_for_a_copy(case):
         case.move().run()
     assert case.copies == [NEW]  # of no operator of the job
     assert case.is_unfinished
-    assert has_to_go_on(case.flink.rest, unfinished()[0])
+    assert is_unfinished(case.flink.rest, unfinished()[0])
     with pytest.raises(FlinkError, match=BACK):
         case.resume().run()
     assert case.copies == [BACK]
@@ -711,11 +711,11 @@ def test_an_interrupted_move_is_found_by_any_of_its_jobs(case):
     first = case.move().journal
     second = first.model_copy(update={"job": NEW, "trigger": "t2"})
     both = [first, second]
-    assert [broken_off(both, name).trigger for name in (OLD, NEW)] == ["t1", "t2"]
-    assert broken_off([first], BACK).trigger == "t1"
+    assert [interrupted_move(both, name).trigger for name in (OLD, NEW)] == ["t1", "t2"]
+    assert interrupted_move([first], BACK).trigger == "t1"
     for found, message in (([], "has no record of an interrupted move"), (both, "choose one with")):
         with pytest.raises(SettingError, match=message):
-            broken_off(found, None)
+            interrupted_move(found, None)
 
 
 @pytest.mark.parametrize("status", [503, 500])

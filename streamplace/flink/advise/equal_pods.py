@@ -31,7 +31,7 @@ from streamplace.flink.layout import Layout
 from streamplace.flink.measure.cluster import POD_CPU_FACTOR, capacity
 from streamplace.flink.measure.key_shares import Shares
 from streamplace.flink.operator.merge_patch import merged
-from streamplace.flink.operator.resource import VERSION_OF_API, FlinkResource, nested
+from streamplace.flink.operator.resource import API_VERSION, FlinkResource, nested
 from streamplace.flink.rest.client import Rest
 from streamplace.flink.rest.settings import USUAL, shown_settings
 from streamplace.flink.versions import version_of
@@ -106,7 +106,7 @@ class PodPatch:
         spec: dict[str, Any] = {}
         rows = (nested(path.split("/"), value) for path, value, _ in self.changes)
         return {
-            "apiVersion": VERSION_OF_API,
+            "apiVersion": API_VERSION,
             "kind": DEPLOYMENT,
             "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": reduce(merged, rows, spec),
@@ -136,7 +136,7 @@ class PodPatch:
 
         top = (
             *(f"# {line}" for line in self.head),
-            f"apiVersion: {VERSION_OF_API}",
+            f"apiVersion: {API_VERSION}",
             f"kind: {DEPLOYMENT}",
             f"metadata: {{name: {self.name}, namespace: {self.namespace}}}",
             "spec:",

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from streamplace.flink.program.jars import jar_copy
 from streamplace.flink.program.operator_names import FUSED, LINE_END, operators_in, operators_of
 from streamplace.flink.program.program import Program
-from streamplace.flink.program.submission import own_name, uploaded
+from streamplace.flink.program.submission import unique_name, uploaded
 from streamplace.flink.rest.answers import PlanNode
 from streamplace.flink.rest.client import FlinkError, Rest
 from streamplace.flink.rest.plan import FlinkTask
@@ -43,7 +43,7 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     A program that cannot be planned, or has other operators in its two plans, raises FlinkError.
     """
     program.check()
-    name = own_name(f"planned-{program.jar.name}")
+    name = unique_name(f"planned-{program.jar.name}")
     copy = jar_copy(program.jar, program.libraries, name)
     with copy as file, uploaded(rest, file) as jar:
         low, high = (_planned(rest, jar.id, program, number) for number in TRIED)

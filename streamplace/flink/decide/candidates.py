@@ -24,7 +24,7 @@ from streamplace.flink.pin.free_resources import (
     Managers,
     is_pinnable,
     is_placed,
-    left_without,
+    managers_without,
     occupied_devices,
     pinnable,
 )
@@ -78,7 +78,7 @@ class Question:
         errors: PredictionErrors | None,
     ) -> "Question":
         """Ask a cluster which layouts a running job may have."""
-        managers = left_without(rest, job)
+        managers = managers_without(rest, job)
         offered = [
             row["totalResource"]["extendedResources"] for row in managers if is_pinnable(row)
         ]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A TaskManager becomes the device that its node is; all else starts as ever.
+# A TaskManager becomes the device of its node; other processes start as usual.
 if [ "$1" = taskmanager ]; then
   device=$(cat "/streamplace/nodes/$NODE") || exit 1
   while IFS= read -r option; do

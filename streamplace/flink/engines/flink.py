@@ -22,7 +22,7 @@ from streamplace.io.files import json_text
 
 LATER = {
     False: "Later placements of whole operators need no restart. To place subtasks one by one, "
-    "replace this by\nwhat streamplace flink config --subtasks writes.",
+    "replace this by\nthe output of streamplace flink config --subtasks.",
     True: "Later placements need no restart, not even those that place subtasks one by one.",
 }
 """Comment on later placements, by whether the placement is of subtasks."""
@@ -35,7 +35,7 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     """Placement, TaskManager settings, and snippets for jars and for PyFlink programs."""
     devices = deployment.problem.cluster.devices.name
     limits = SpreadLimits.untouched(devices, INDEXES)
-    answer = pinning(_layout(deployment), limits)
+    pins = pinning(_layout(deployment), limits)
     operators = deployment.problem.graph.operators
     head = [
         f"{deployment.title}.",
@@ -44,38 +44,38 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
         *group_notes(deployment),
         CHECK,
     ]
-    most = {"max_parallelism": operators.key_groups} if operators.key_groups else {}
+    key_groups = {"max_parallelism": operators.key_groups} if operators.key_groups else {}
     placement = {
         "about": head,
         "parallelism": operators.parallel,
-        **most,
+        **key_groups,
         "assignment": deployment.placement.as_dict(),
     }
     layers = 0
-    if deployment.is_split:  # the layers of this placement, or the usual number if larger
+    if deployment.is_split:  # the layers of this placement, or the usual number if it is larger
         used = [j for free in limits.layers.values() for j in range(INDEXES) if j not in free]
         layers = max(layers_offered(len(devices)), 1 + max(used, default=0))
     settings = cluster_settings(devices, layers=layers)
-    lines = filled("settings.txt", later=LATER[deployment.is_split]).splitlines()
-    notes = comment([head[0], *lines])
+    how = filled("settings.txt", later=LATER[deployment.is_split]).splitlines()
+    notes = comment([head[0], *how])
     return {
         "placement.json": json_text(placement),
-        **placed_java(answer),
-        "placed.py": placed_py(answer),
-        **{f"config/{name}": notes + own for name, own in settings.items()},
+        **placed_java(pins),
+        "placed.py": placed_py(pins),
+        **{f"config/{name}": notes + lines for name, lines in settings.items()},
     }
 
 
-def placed_py(answer: Pinning) -> str:
+def placed_py(pins: Pinning) -> str:
     """Python module that pins a PyFlink job; it depends on PyFlink only."""
     hook = files("streamplace.flink").joinpath("pin", "hook.py").read_text("utf-8")
     _, _, code = hook.partition('"""\n\n')
     tables: dict[str, Mapping[str, object]] = {
-        "OPERATORS": answer.operators,
-        "PARALLELISM": answer.parallelism,
-        "GROUPS": answer.groups,
-        "SPREAD": answer.spread,
-        "MANAGED": answer.managed,
+        "OPERATORS": pins.operators,
+        "PARALLELISM": pins.parallelism,
+        "GROUPS": pins.groups,
+        "SPREAD": pins.spread,
+        "MANAGED": pins.managed,
     }
     parts = [f"{name} = {python_table(table)}\n" for name, table in tables.items()]
     return filled("placed.py.txt", code=code, tables="".join(parts))
@@ -95,15 +95,16 @@ def _layout(deployment: Deployment) -> Layout:
     """Device of each subtask of a deployment."""
     operators, placement = deployment.problem.graph.operators, deployment.placement
     if deployment.is_split:
-        own = {name: deployment.expansion.subtasks(name) for name in operators.name}
+        subtasks = {name: deployment.expansion.subtasks(name) for name in operators.name}
     else:
         numbers = operators.parallelism.tolist()
-        own = {name: (name,) * n for name, n in zip(operators.name, numbers, strict=True)}
-    return Layout({name: [placement[s] for s in own[name]] for name in own}).by_operator()
+        subtasks = {name: (name,) * n for name, n in zip(operators.name, numbers, strict=True)}
+    devices = {name: [placement[s] for s in entries] for name, entries in subtasks.items()}
+    return Layout(devices).by_operator()
 
 
 def usual_max_parallelism(groups: Mapping[str, int]) -> int:
-    """Return the maximum parallelism of most operators; the largest one if there is a tie.
+    """Most frequent maximum parallelism of operators; the largest one if there is a tie.
 
     >>> usual_max_parallelism({"src": 8, "map": 128, "join": 128})
     128
@@ -113,13 +114,13 @@ def usual_max_parallelism(groups: Mapping[str, int]) -> int:
 
 
 def _key_groups(groups: Mapping[str, int]) -> list[str]:
-    """Instructions that make Flink use the key groups that the placement was computed for."""
+    """Instructions to set the maximum parallelism that the placement was computed for."""
     if not groups:
         return []
     usual = usual_max_parallelism(groups)
     lines = [
         f"The placement is for a maximum parallelism of {usual}. A job with state keeps its own.",
-        f"Set that of a new job: -D {MAX_PARALLELISM}={usual}",
+        f"For a new job, set it: -D {MAX_PARALLELISM}={usual}",
     ]
     others = [f"{name}: {number}" for name, number in groups.items() if number != usual]
     if others:

@@ -1,8 +1,8 @@
 """Flink on Kubernetes: a session cluster, and a job of Flink's operator; devices are nodes.
 
 A FlinkDeployment has one template for all TaskManagers (``spec.taskManager.podTemplate``). In
-native mode Flink itself starts identical TaskManagers and accepts no others. So standalone mode is
-used, and every pod looks up the device of its node, and uses the settings of that device.
+native mode, Flink itself starts identical TaskManagers and accepts no others. Therefore standalone
+mode is used, and every pod looks up the device of its node, and uses the settings of that device.
 """
 
 import json
@@ -29,7 +29,7 @@ from streamplace.model.message_text import quoted
 
 IMAGE = "flink:2.3.0"
 USUAL_MEMORY = 1728 * 2**20
-"""Flink's own default for the process of a TaskManager."""
+"""Bytes of a TaskManager's process by Flink's default."""
 PINS = {
     True: "Limits (lim-…) let subtasks be placed one by one, now and later.",
     False: "Whole operators can be placed on it. For subtasks, export a placement of subtasks.",
@@ -42,29 +42,29 @@ def as_flink_kubernetes(deployment: Deployment) -> dict[str, str]:
     """Flink on Kubernetes: a session cluster, and an application for Flink's operator."""
     devices = deployment.problem.cluster.devices
     layers = None if deployment.is_split else 0
-    own = deployment.resources
+    resources = deployment.resources
     pins = PINS[deployment.is_split]
     control = filled("control.yaml", **_facts(deployment), image=IMAGE, pins=pins)
-    managers = (_task_manager(device, own, layers) for device in devices)
+    managers = (_task_manager(device, resources, layers) for device in devices)
     return {
         "session.yaml": control + "".join(managers),
         "application.yaml": _application(deployment),
     }
 
 
-def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) -> str:
+def _task_manager(device: Device, resources: Mapping[str, str], layers: int | None) -> str:
     settings = {
         "taskmanager.rpc.port": 6122,
         "taskmanager.numberOfTaskSlots": 1,
         **_sizes(device),
-        **device_settings(device.name, tuple(own), layers),
+        **device_settings(device.name, tuple(resources), layers),
     }
     selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in labels(device))
     return filled(
         "taskmanager.yaml",
         title=comment([f"Device {listed([device.name])}"]),
         name=slug(device.name),
-        resource=own[device.name],
+        resource=resources[device.name],
         selector=selector.rstrip("\n"),
         image=IMAGE,
         cores=f"{device.cores}",
@@ -110,11 +110,11 @@ def _arguments(settings: Settings) -> str:
 def _application(deployment: Deployment) -> str:
     """Manifest of a FlinkDeployment and of its configuration maps."""
     devices = deployment.problem.cluster.devices
-    options = {slug(d.name): _options(_own(deployment, i)) for i, d in enumerate(devices)}
+    options = {slug(d.name): _options(_settings_of(deployment, i)) for i, d in enumerate(devices)}
     documents = [
         _config_map("streamplace-devices", options),
         _config_map("streamplace-entry", {"entry.sh": text("entry.sh")}),
-        _deployed(deployment),
+        _flink_deployment(deployment),
     ]
     head = filled("application.txt", **_facts(deployment), image=IMAGE)
     return head + "---\n".join(map(_yaml, documents))
@@ -126,7 +126,7 @@ def _yaml(document: dict[str, Any]) -> str:
     return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in plain) + "\n"
 
 
-def _deployed(deployment: Deployment) -> dict[str, Any]:
+def _flink_deployment(deployment: Deployment) -> dict[str, Any]:
     """FlinkDeployment: one pod on each node that is a device and has all of its tags."""
     document: dict[str, Any] = json.loads(text("application.json"))
     spec, devices = document["spec"], list(deployment.problem.cluster.devices)
@@ -159,7 +159,7 @@ def _deployed(deployment: Deployment) -> dict[str, Any]:
 
 
 def _shared(names: Sequence[str]) -> dict[str, str | int]:
-    """Settings of every TaskManager, over which operators are spread.
+    """Settings of every TaskManager if operators are spread.
 
     They list the resources of all devices; a TaskManager offers the resources with an amount.
     """
@@ -169,15 +169,15 @@ def _shared(names: Sequence[str]) -> dict[str, str | int]:
     return {EXTERNAL: every, **amount_settings(amounts)}
 
 
-def _own(deployment: Deployment, index: int) -> Settings:
-    """Settings that, added to the shared ones, make a TaskManager a device."""
+def _settings_of(deployment: Deployment, index: int) -> Settings:
+    """Settings that make a TaskManager a device, in addition to the shared settings."""
     devices = list(deployment.problem.cluster.devices)
     names = [device.name for device in devices]
-    own = device_settings(names[index], names, None if deployment.is_split else 0)
+    settings = device_settings(names[index], names, None if deployment.is_split else 0)
     if deployment.is_split:
         shared = _shared(names)
-        own = {k: v for k, v in own.items() if k != EXTERNAL and shared.get(k) != v}
-    return {**own, **_sizes(devices[index])}
+        settings = {k: v for k, v in settings.items() if k != EXTERNAL and shared.get(k) != v}
+    return {**settings, **_sizes(devices[index])}
 
 
 def _options(settings: Settings) -> str:

@@ -34,14 +34,14 @@ _JAVA_OPTIONS = re.compile(rb"^\s*all:\s*(--add-.*)$", re.MULTILINE)
 JOB_MANAGER = "jobmanager"
 LOGGING = "log4j.properties"
 JOIN_SECONDS, STOP_SECONDS = 300.0, 5.0
-"""Longest waits until all TaskManagers have joined, and until a process has ended."""
+"""Timeouts until all TaskManagers have joined, and until a process has ended."""
 _JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _SIZES = {
     "-Xmx{}": "heap.size",
     "-XX:MaxDirectMemorySize={}": "off-heap.size",
     "-XX:MaxMetaspaceSize={}": "jvm-metaspace.size",
 }
-"""Options of Java → ends of the names of the settings with their sizes, as in Flink's scripts."""
+"""Option of Java → suffix of Flink's settings with its size, as in Flink's scripts."""
 _NETWORK = "taskmanager.memory.network.max"
 _ADDRESS = ("taskmanager.host", "taskmanager.bind-host")
 
@@ -55,7 +55,7 @@ class Flink:
 
     @property
     def dist_jar(self) -> Path:
-        """The jar of Flink itself."""
+        """The jar with the classes of Flink."""
         return self.home / "lib" / f"flink-dist-{self.version}.jar"
 
     @property
@@ -79,14 +79,14 @@ class Flink:
 def find_flink(home: Path | None = None) -> Flink:
     """Flink at ``home``, at $FLINK_HOME, installed from PyPI, or downloaded; in this order."""
     if home is not None:
-        return _at(home)
-    if given := os.environ.get("FLINK_HOME"):
-        return _at(Path(given))
+        return _flink_at(home)
+    if variable := os.environ.get("FLINK_HOME"):
+        return _flink_at(Path(variable))
     spec = importlib.util.find_spec("pyflink")
-    places = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
-    for place in (*places, fetched_home(DOWNLOADED)):
-        if (place / "lib").is_dir():
-            return _at(place)
+    folders = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
+    for folder in (*folders, fetched_home(DOWNLOADED)):
+        if (folder / "lib").is_dir():
+            return _flink_at(folder)
     raise SettingError(
         "Flink is not installed; run 'streamplace flink fetch' (230 MB), or set FLINK_HOME to "
         "the folder of an installation"
@@ -99,7 +99,7 @@ def fetched_home(version: str) -> Path:
 
 
 def fetch_flink(version: str = DOWNLOADED) -> Flink:
-    """Flink's libraries in the user's cache folder, downloaded from PyPI if they are not there."""
+    """Flink's libraries in the user's cache folder, downloaded from PyPI if they are missing."""
     home = fetched_home(version)
     if not (home / "lib").is_dir():
         target = home.parent.with_name(f"{home.parent.name}.{os.getpid()}")
@@ -114,7 +114,7 @@ def fetch_flink(version: str = DOWNLOADED) -> Flink:
             shutil.rmtree(target)
         else:
             target.rename(home.parent)
-    return _at(home)
+    return _flink_at(home)
 
 
 def find_java(tool: str = "java") -> str:
@@ -126,7 +126,7 @@ def find_java(tool: str = "java") -> str:
     return path
 
 
-def _at(home: Path) -> Flink:
+def _flink_at(home: Path) -> Flink:
     names = [path.name for path in (home / "lib").glob("flink-dist-*.jar")]
     versions = [match[1] for match in map(_DIST_JAR.fullmatch, names) if match]
     if not versions:
@@ -141,7 +141,7 @@ class Host:
     """Host of a TaskManager, if it does not run directly on this machine."""
 
     address: str
-    # Prefix of a command line that runs the rest of it there, by replacing itself (``exec``).
+    # Prefix of a command line that runs the command there, by replacing itself (``exec``).
     entry: tuple[str, ...]
 
 
@@ -152,7 +152,7 @@ class LocalCluster:
     url: str  # address of its REST interface
     devices: tuple[str, ...]
     flink: Flink
-    # Folder with a folder for the configuration and log of every process, deleted at the end.
+    # Folder with a folder for the configuration and log of every process; deleted at the end.
     folder: Path
     hosts: Mapping[str, Host]  # hosts of devices that do not run directly on this machine
     # The JobManager and the TaskManager of every device, by name.
@@ -168,19 +168,19 @@ class LocalCluster:
         """Start or restart the JobManager or the TaskManager of a device."""
         main = _JOB_MAIN if name == JOB_MANAGER else TASK_MANAGER
         kind = JOB_MANAGER if name == JOB_MANAGER else "taskmanager"
-        java = [find_java(), *_memory(self.settings, kind), *self.flink.java_options()]
+        java = [find_java(), *_memory_options(self.settings, kind), *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
-        own = self.folder / name
+        folder = self.folder / name
         log4j = f"-Dlog4j.configurationFile={self.folder / LOGGING}"
-        options = [*java, log4j, f"-Djava.io.tmpdir={own}"]
+        options = [*java, log4j, f"-Djava.io.tmpdir={folder}"]
         entry = self.hosts[name].entry if name in self.hosts else ()
-        with (own / "log").open("ab") as log:
+        with (folder / "log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*entry, *options, "-cp", classes, main, "--configDir", str(own)],
+                [*entry, *options, "-cp", classes, main, "--configDir", str(folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches this process only; it ends them in order
+                start_new_session=True,  # so that Ctrl-C reaches only this process, which ends all
                 preexec_fn=_dying_with_parent(),
             )
 
@@ -190,9 +190,9 @@ class LocalCluster:
         self.processes[device].wait()
 
     def watch(self, tell: Callable[[str], None]) -> None:
-        """Wait while the JobManager is running; if it ends, the error quotes its log.
+        """Wait while the JobManager is running; if it ends, raise an error that quotes its log.
 
-        ``tell`` receives a message when a TaskManager ends, and the cluster goes on.
+        ``tell`` receives a message when a TaskManager ends; the cluster keeps running.
         """
         ended = set[str]()
         while True:
@@ -201,17 +201,17 @@ class LocalCluster:
                 process = self.processes[device]
                 if process.poll() is not None and device not in ended:
                     ended.add(device)
-                    words = _last_words(self.folder / device / "log")
+                    failure = _failure_in(self.folder / device / "log")
                     tell(
                         f"TaskManager {device} (process {process.pid}) has ended; "
-                        f"its log says: {words}"
+                        f"its log says: {failure}"
                     )
             time.sleep(1.0)
 
     def wait(self) -> None:
         """Wait until every device has joined the cluster and can be pinned to.
 
-        If a process ends, or after a timeout, the error quotes a log.
+        If a process ends, or after a timeout, raise an error that quotes a log.
         """
         rest = self.rest
         for _ in turns(JOIN_SECONDS):
@@ -222,15 +222,15 @@ class LocalCluster:
             self._check_alive(*self.processes)
         raise SettingError(
             f"the local Flink was not up after {JOIN_SECONDS:g} s; "
-            f"its JobManager's log says: {_last_words(self.folder / JOB_MANAGER / 'log')}"
+            f"its JobManager's log says: {_failure_in(self.folder / JOB_MANAGER / 'log')}"
         )
 
     def _check_alive(self, *names: str) -> None:
         """Raise SettingError if one of these processes has ended."""
         for name in names:
             if self.processes[name].poll() is not None:
-                words = _last_words(self.folder / name / "log")
-                raise SettingError(f"the local Flink's {name} ended; its log says: {words}")
+                failure = _failure_in(self.folder / name / "log")
+                raise SettingError(f"the local Flink's {name} ended; its log says: {failure}")
 
 
 @contextmanager
@@ -246,8 +246,8 @@ def local_cluster(
 ) -> Iterator[LocalCluster]:
     """Run a session cluster while the block runs, and end all of its processes after it.
 
-    On Linux, the processes end with this one, even if it is killed. Devices with a host run there;
-    ``settings`` must then give the JobManager an address that the hosts can reach.
+    On Linux, the processes end with this one, even if it is killed. With ``hosts``, ``settings``
+    must give the JobManager an address that these can reach.
 
     ``future``: number of devices, ``new-1`` and so on, that can be started later.
     """
@@ -262,32 +262,32 @@ def local_cluster(
         cluster.start(JOB_MANAGER)
         every = [*devices, *future_devices(devices, future)]
         for device in every:
-            own = device_settings(device, every, layers)
+            of_device = device_settings(device, every, layers)
             if host := cluster.hosts.get(device):
-                own |= dict.fromkeys(_ADDRESS, host.address)
-            _configure(folder / device, {**shared, **own})
+                of_device |= dict.fromkeys(_ADDRESS, host.address)
+            _configure(folder / device, {**shared, **of_device})
         for device in devices:
             cluster.start(device)
         cluster.wait()
         yield cluster
     finally:
-        _stop(cluster.processes.values())
+        _stop_all(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def usual_settings() -> Settings:
-    """Settings of all processes, from a file of this package as Flink reads it."""
+    """Settings of all processes, from a file of this package in Flink's format."""
     lines = files(__package__).joinpath("config.yaml").read_text().splitlines()
     pairs = (line.partition(" #")[0].partition(": ") for line in lines)
     return {key: value.strip() for key, _, value in pairs}
 
 
-def _memory(settings: Settings, kind: str) -> list[str]:
-    """Options of Java for the memory of the JobManager or a TaskManager by Flink's settings.
+def _memory_options(settings: Settings, kind: str) -> list[str]:
+    """Options of Java for the memory of the JobManager or a TaskManager, from Flink's settings.
 
     >>> sizes = {"framework.off-heap.size": "3b", "network.max": "4b"}
     >>> settings = {f"taskmanager.memory.{key}": size for key, size in sizes.items()}
-    >>> _memory(settings, "taskmanager")[2]
+    >>> _memory_options(settings, "taskmanager")[2]
     '-XX:MaxDirectMemorySize=7'
     """
     options = ["-XX:+UseSerialGC"]
@@ -304,8 +304,8 @@ def _configure(folder: Path, settings: Settings) -> None:
     (folder / "config.yaml").write_text(as_yaml(settings))
 
 
-def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Terminate processes, and kill them if they are still running after five seconds."""
+def _stop_all(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Terminate processes, and kill those that are still running after STOP_SECONDS."""
     running = [process for process in processes if process.poll() is None]
     for process in running:
         process.terminate()
@@ -341,7 +341,7 @@ def free_port() -> int:
 
 
 def _dying_with_parent() -> Callable[[], None] | None:
-    """Return a function for a child process, so that the kernel kills it when its parent ends."""
+    """Return a function for a child process that lets the kernel kill it when its parent ends."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -352,7 +352,7 @@ def _dying_with_parent() -> Callable[[], None] | None:
     return end_with_parent
 
 
-def _last_words(log: Path) -> str:
+def _failure_in(log: Path) -> str:
     """Root cause of the first failure in a log, or its last line."""
     cause, last = "", "nothing"
     for line in log.read_text(errors="replace").splitlines():

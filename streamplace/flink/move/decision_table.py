@@ -1,7 +1,7 @@
 """The table of a move: the next step, from the journal, the answers of Flink and the last step.
 
 `decide` is pure: it sends no request and reads no clock. The first row of `ROWS` that holds
-decides. To handle a further state, add it to an enumeration, and add rows.
+decides. For a new state, add a member to an enumeration, and rows for it.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class Copy(Enum):
 
     @classmethod
     def of(cls, job: str, moved: str) -> "Copy":
-        """Which job of the move of ``moved`` a job of its chain is: after two, all are returns."""
+        """Part of a job in the move of ``moved``; all jobs after the successor are returns."""
         return {moved: cls.MOVED, successor(moved): cls.SUCCESSOR}.get(job, cls.RETURNED)
 
 
 class JobState(Enum):
-    """State of that job."""
+    """State of a job of a move."""
 
     GONE = "not listed"
     RUNNING = "RUNNING"
@@ -81,7 +81,7 @@ class Step(Enum):
     MOVED = "the job was moved"
     HAS_RETURNED = "the job runs where it ran before"
     KEPT = "the job continues, and was not stopped"
-    REFUSED = "nothing more is asked of Flink"
+    REFUSED = "no more requests are sent"
     FINISHED = "the job has finished by itself"
     TAKEN = "another command moves the job"
     ENDED_BY_OTHERS = "another user has ended the job"
@@ -94,24 +94,24 @@ class Step(Enum):
     LEFT = "interrupted twice"
 
 
-LEFT = frozenset({Step.STOPPED_BY_OTHERS, Step.NOT_RETURNED, Step.UNDECIDED, Step.LEFT})
+UNFINISHED_ENDS = frozenset({Step.STOPPED_BY_OTHERS, Step.NOT_RETURNED, Step.UNDECIDED, Step.LEFT})
 """Ends after which the journal stays, for --resume."""
 ENDS = frozenset([*Step][[*Step].index(Step.MOVED) :])
-"""Steps after which the move is over, for this process: all from that one on."""
-HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
+"""Ends of a move for this process: MOVED, and all members after it."""
+OPTIONAL_STEPS = (ENDS - UNFINISHED_ENDS - {Step.FORGOTTEN, Step.LOST}) | {
     Step.PREPARE,
     Step.SETTLE,
     Step.AWAIT_RETURN,
 }
-"""Steps without which a move may be over: one copy of the job runs, or none is to run."""
+"""Steps that a move may end before: one copy of the job runs, or none has to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveObservation:
     """Input of the decision on the next step."""
 
-    # The journal: the last job that Flink was to end or to start, whether a savepoint of the job is
-    # known, whether the move has failed, and whether the job is cancelled as it has lost devices.
+    # The journal: the last job that Flink was asked to end or to start, whether a savepoint of the
+    # job is known, whether the move has failed, and whether the job is cancelled for lost devices.
     requested: Copy
     is_saved: bool = False
     returns: bool = False
@@ -120,8 +120,8 @@ class MoveObservation:
     last: Copy = Copy.NONE
     state: JobState = JobState.GONE
     stop: Stop = Stop.UNKNOWN
-    path: str | None = None  # savepoint or checkpoint that the job can be continued from, if known
-    # This process: its last step, the outcome of it, and the number of interrupts (0 to 2).
+    path: str | None = None  # savepoint or checkpoint from which the job can continue, if known
+    # This process: its last step with the outcome, and the number of interrupts (0 to 2).
     after: Step | None = None
     outcome: StepOutcome = StepOutcome.DONE
     interrupts: int = 0
@@ -140,7 +140,7 @@ class TableRow(Generic[S]):
     """A row of a table: a step, and its conditions."""
 
     step: S
-    reason: str  # for readers of the table; commands print the reasons of patches
+    reason: str  # for readers of the table; for patches, commands print it as well
     conditions: dict[str, tuple[object, ...]]
 
     def holds(self, observation: object) -> bool:
@@ -149,7 +149,7 @@ class TableRow(Generic[S]):
 
 
 def row(step: S, reason: str, **conditions: object) -> TableRow[S]:
-    """Row of a table, with the value, or the possible values, of each condition."""
+    """Row of a table; the value of each condition is a value or a tuple of possible values."""
     values = {
         name: value if isinstance(value, tuple) else (value,) for name, value in conditions.items()
     }
@@ -161,7 +161,7 @@ _NOT_STARTED = (Copy.NONE, Copy.MOVED)
 _BY_OTHERS = (JobState.CANCELLING, JobState.CANCELED, JobState.STOPPED)
 
 ROWS: tuple[TableRow[Step], ...] = (
-    # Interrupts and answers after which nothing is asked of Flink.
+    # Interrupts and answers after which no request is sent.
     row(Step.KEPT, "Flink was not asked to end it yet",
         interrupts=(1, 2), requested=Copy.NONE),
     row(Step.LEFT, "the second interrupt ends the process", interrupts=2),
@@ -169,7 +169,7 @@ ROWS: tuple[TableRow[Step], ...] = (
         outcome=StepOutcome.SILENT, requested=Copy.NONE),
     row(Step.UNDECIDED, "no step follows from an unknown answer", outcome=StepOutcome.SILENT),
     row(Step.UNDECIDED, "the job has its slots, and may take long", outcome=StepOutcome.STARTING),
-    row(Step.REFUSED, "it is theirs", outcome=StepOutcome.OTHERS),
+    row(Step.REFUSED, "the job is another user's", outcome=StepOutcome.OTHERS),
     row(Step.NOT_RETURNED, "the return failed, too", outcome=StepOutcome.FAILED, after=_BACK),
     # Flink lists no job of the move: its JobManager was restarted without high availability.
     row(Step.FORGOTTEN, "there is nothing to continue from", last=Copy.NONE, path=None),
@@ -196,7 +196,7 @@ ROWS: tuple[TableRow[Step], ...] = (
         last=Copy.MOVED, cancels=True, after=Step.PREPARE, outcome=StepOutcome.FAILED),
     row(Step.CANCEL, "its jars are there",
         last=Copy.MOVED, cancels=True, requested=Copy.NONE, after=Step.PREPARE),
-    row(Step.PREPARE, "what it lacks is found before it is cancelled",
+    row(Step.PREPARE, "missing resources are found before it is cancelled",
         last=Copy.MOVED, cancels=True, requested=Copy.NONE),
     row(Step.UNDECIDED, "some of its tasks take long to end",
         last=Copy.MOVED, cancels=True, after=Step.CANCEL, outcome=StepOutcome.FAILED),
@@ -206,8 +206,8 @@ ROWS: tuple[TableRow[Step], ...] = (
         last=Copy.MOVED, cancels=True, state=LIVE, after=Step.STEADY),
     row(Step.STEADY, "a request may have its effect a little later",
         last=Copy.MOVED, cancels=True, state=LIVE),
-    # The moved job, before anything was asked.
-    row(Step.TAKEN, "a request that is not of this command stops it",
+    # The moved job, before any request.
+    row(Step.TAKEN, "a request of another command stops it",
         last=Copy.MOVED, requested=Copy.NONE,
         stop=(Stop.UNDER_WAY, Stop.SAVED, Stop.FAILED)),
     row(Step.STOPPED_BY_OTHERS, "another user has stopped it",
@@ -218,7 +218,7 @@ ROWS: tuple[TableRow[Step], ...] = (
         last=Copy.MOVED, requested=Copy.NONE, state=JobState.CANCELED),
     row(Step.NOT_RUNNING, "it has ended",
         last=Copy.MOVED, requested=Copy.NONE, state=JobState.FAILED),
-    # The moved job has ended, with a state that the journal has.
+    # The moved job has ended, and its state is in the journal.
     row(Step.RETURN, "the id was used, so the next one is taken",
         last=Copy.MOVED, state=HAS_ENDED, is_saved=True, outcome=StepOutcome.SPENT),
     row(Step.RETURN, "no other copy can start any more",
@@ -237,17 +237,17 @@ ROWS: tuple[TableRow[Step], ...] = (
     row(Step.AWAIT_STOP, "it reports why it has failed",
         last=Copy.MOVED, stop=Stop.FAILED, state=(*LIVE, JobState.FAILED), outcome=StepOutcome.DONE,
         after=(None, Step.STOP, Step.PREPARE)),
-    row(Step.UNDECIDED, "Flink goes on with its stop",
+    row(Step.UNDECIDED, "Flink continues to stop it",
         last=Copy.MOVED, state=LIVE, after=Step.STEADY, stop=(Stop.UNDER_WAY, Stop.SAVED)),
     row(Step.KEPT, "no request has stopped it", last=Copy.MOVED, state=LIVE, after=Step.STEADY),
     row(Step.STEADY, "a request may have its effect a little later",
         last=Copy.MOVED, state=LIVE, goes_back=True),
     row(Step.STOP, "its jars are there",
         last=Copy.MOVED, state=JobState.RUNNING, after=Step.PREPARE),
-    row(Step.PREPARE, "what it lacks is found before it is stopped",
+    row(Step.PREPARE, "missing resources are found before it is stopped",
         last=Copy.MOVED, state=JobState.RUNNING),
     row(Step.NOT_RUNNING, "only a running job can be saved", last=Copy.MOVED, state=LIVE),
-    # The moved job has ended, and the journal has no state of it.
+    # The moved job has ended, and no state of it is in the journal.
     row(Step.STOPPED_BY_OTHERS, "the stop of this move has failed",
         last=Copy.MOVED, state=JobState.STOPPED, stop=Stop.FAILED),
     row(Step.RETURN, "no other copy can start any more",
@@ -265,7 +265,7 @@ ROWS: tuple[TableRow[Step], ...] = (
     # Its successor.
     row(Step.TAKEN, "this move has not started it",
         last=(Copy.SUCCESSOR, Copy.RETURNED), requested=_NOT_STARTED, returns=False),
-    row(Step.ENDED_BY_OTHERS, "what others have ended stays ended",
+    row(Step.ENDED_BY_OTHERS, "another user has ended it, which is final",
         last=Copy.SUCCESSOR, returns=False, state=_BY_OTHERS),
     row(Step.MOVED, "it has read all of its input",
         last=Copy.SUCCESSOR, returns=False, state=JobState.FINISHED),
@@ -284,7 +284,7 @@ ROWS: tuple[TableRow[Step], ...] = (
     row(Step.UNDECIDED, "it runs, although it was ended", last=Copy.SUCCESSOR, after=Step.END),
     row(Step.END, "the move has failed", last=Copy.SUCCESSOR),
     # A later one: the job was started on its previous devices.
-    row(Step.ENDED_BY_OTHERS, "what others have ended stays ended",
+    row(Step.ENDED_BY_OTHERS, "another user has ended it, which is final",
         last=Copy.RETURNED, state=_BY_OTHERS),
     row(Step.RETURN, "the id was used, so the next one is taken",
         last=Copy.RETURNED, state=JobState.FAILED, outcome=StepOutcome.SPENT),

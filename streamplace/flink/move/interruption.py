@@ -1,15 +1,15 @@
-"""The interruption of a job that is moved, as its sources show it: predicted and measured.
+"""The interruption of a moved job, as its sources show it: predicted and measured.
 
 It lasts from the last tuple before the savepoint to the first second at 90 % of the rate after:
 
     stop     the savepoint waits for queued tuples, as a checkpoint does: as long as the last one,
              or until the queues are drained
     submit   the main method runs, and the JobManager begins the new job
-    start    slots, classes, restored state: as long as the job's own start took
-    warm up  the sources run already, while Java loads and compiles the code of the job anew
+    start    slots, classes, restored state: as long as the previous start of the job
+    warm up  the sources run already, while Java loads and compiles the code of the job again
 
-Flink does not report the warm-up. It is work, so it takes longest on the slowest TaskManagers, and
-on *cold* ones, which have never run the job. The prediction is an interval.
+Flink does not report the warm-up. It takes CPU time, so it is longest on the slowest TaskManagers,
+and on *cold* ones, which have never run the job. The prediction is an interval.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,36 +30,36 @@ OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
 """Bytes in the queues before and behind a subtask."""
 READ = "numBytesInPerSecond"
 LAUNCH_SECONDS = 1.0
-"""Time for a submission, half a second to three by its classes, and least time for the start of a
-job (measured)."""
+"""Time for a submission, 0.5 to 3 s depending on its classes, and minimum for the start of a job
+(measured)."""
 COLD_CPU, WARM_CPU = (1.1, 2.8, 10.0), (0.0, 0.8, 3.7)
-"""Least, usual and most core seconds to warm up a TaskManager that is cold, and one that is not.
+"""Minimum, usual and maximum core seconds to warm up a cold and a warm TaskManager.
 
 Measured in 53 first and 48 later moves of jobs (docs/assets/against-flink.jsonl), as interruptions
-less two seconds: half of the first ones are within a factor of 1.4 of the usual one, and half of
-the later ones within 1.6; one in ten later ones took longer than the most. On a slower computer
-(against-flink-again.jsonl), half of fifteen first ones were within a factor of 1.9, and one of them
-took longer than the most.
+less two seconds: half of the first moves are within a factor of 1.4 of the usual value, and half of
+the later ones within 1.6; one in ten later ones exceeded the maximum. On a slower computer
+(against-flink-again.jsonl), half of fifteen first moves were within a factor of 1.9, and one of
+them exceeded the maximum.
 """
-AGAIN = (0.1, 0.55, 2.4)
-"""Least, usual and most of the interruption by the last move, for the next one of the same job.
+LATER_RANGE = (0.1, 0.55, 2.4)
+"""Minimum, usual and maximum interruption by a later move of a job, in parts of the one before.
 
-What is loaded and compiled stays. Measured in 51 later moves of 15 jobs in the same file: nine of
-ten lie between, and half within a factor of 1.5 of the usual one, chosen on the other jobs.
+Loaded and compiled code stays. Measured in 51 later moves of 15 jobs in the same file: nine of ten
+lie in the range, and half within a factor of 1.5 of the usual value, chosen on the other jobs.
 """
-REDEPLOYED, REDEPLOYED_CPU, REDEPLOYED_RANGE = 20.0, 10.0, (0.7, 1.0, 1.8)
+REDEPLOYED_SECONDS, REDEPLOYED_CPU, REDEPLOYED_RANGE = 20.0, 10.0, (0.7, 1.0, 1.8)
 """Usual seconds from the savepoint of a job until it runs, if its whole cluster is started again
-(JobManager, main method, TaskManagers), and the core seconds of a TaskManager that come on top;
-the least and the most, in parts of both.
+(JobManager, main method, TaskManagers), and the core seconds of a TaskManager in addition; minimum,
+usual value and maximum, in parts of both.
 
 Measured on Kubernetes (docs/assets/plans-on-pods.jsonl): 79 to 94 on TaskManagers of 0.2 cores, 58
 to 69 on 0.3 and 47 to 73 on 0.4; on a computer that was half as fast again, 23 and 26 on one core,
 and 53 while it was busy.
 """
-RECOVERED, MIN_INTERVAL = 0.9, 1.0
-"""Share of its rate at which a job counts as recovered, and length of the intervals in seconds."""
+RECOVERED_SHARE, MIN_INTERVAL_SECONDS = 0.9, 1.0
+"""Share of its rate at which a job counts as recovered, and minimum time between two readings."""
 Sent = tuple[float, float]
-"""Seconds since all of a job ran, and tuples that its sources have sent since they began."""
+"""Seconds since all subtasks ran, and tuples sent by the sources since their start."""
 
 
 class Interruption(NamedTuple):
@@ -82,16 +82,16 @@ class Interruptions(NamedTuple):
     """Input of predictions of interruptions by moves."""
 
     stop: float  # seconds until its savepoint is written
-    start: float  # seconds that its own start took
+    start: float  # seconds of its previous start
     is_redeployed: bool = False  # whether each move starts its whole cluster again
 
     def on(
         self, warm: Sequence[float], cold: Sequence[float] = (), last: float | None = None
     ) -> Interruption:
-        """Predict the interruption by a move to TaskManagers of so many cores each.
+        """Predict the interruption by a move to warm and cold TaskManagers, by their cores.
 
-        If all are warm, the start may be quicker than the job's own, which loaded its classes; what
-        the ``last`` move of the job took then says more.
+        If all are warm, the start may be quicker than the previous one, which loaded classes; the
+        interruption by the ``last`` move of the job is then the better predictor.
 
         >>> str(Interruptions(1.0, 2.0).on([0.3], [0.1])), str(Interruptions(1.0, 2.0).on([2.0]))
         ('32 s (15 to 1 min 44 s)', '4 s (3 to 8 s)')
@@ -101,20 +101,20 @@ class Interruptions(NamedTuple):
         '41 s (29 to 1 min 13 s)'
         """
         if self.is_redeployed:
-            usual = REDEPLOYED + REDEPLOYED_CPU / min([1.0, *warm, *cold])
+            usual = REDEPLOYED_SECONDS + REDEPLOYED_CPU / min([1.0, *warm, *cold])
             return Interruption(*(self.stop + share * usual for share in REDEPLOYED_RANGE))
         if last and not cold:
-            least = self.stop + LAUNCH_SECONDS
-            return Interruption(*(max(least, share * last) for share in AGAIN))
-        own = LAUNCH_SECONDS + max(LAUNCH_SECONDS, self.start)
-        start = own if cold else 2 * LAUNCH_SECONDS
+            minimum = self.stop + LAUNCH_SECONDS
+            return Interruption(*(max(minimum, share * last) for share in LATER_RANGE))
+        cold_start = LAUNCH_SECONDS + max(LAUNCH_SECONDS, self.start)
+        start = cold_start if cold else 2 * LAUNCH_SECONDS
         kinds = [(cpu, cores) for cpu, cores in ((WARM_CPU, warm), (COLD_CPU, cold)) if cores]
         low, value, high = (
             max((cpu[end] / min(1.0, *cores) for cpu, cores in kinds), default=0.0)
             for end in range(3)
         )
         return Interruption(
-            self.stop + start + low, self.stop + start + value, self.stop + own + high
+            self.stop + start + low, self.stop + start + value, self.stop + cold_start + high
         )
 
 
@@ -125,21 +125,21 @@ def expected_interruptions(rest: Rest, job: str, *, is_redeployed: bool = False)
 
 
 def interruption_of(rest: Rest, old: str, new: str) -> float | None:
-    """Seconds from the savepoint of a job to the moment when all of its successor ran.
+    """Seconds from the savepoint of a job until all subtasks of its successor ran.
 
-    None if Flink does not report them. The answers of its REST interface may arrive much later, so
-    the time that the command waits is no measure.
+    None if Flink does not report them. The command may learn of it much later, so it measures no
+    time itself.
     """
     with suppress(FlinkError):
         began = latest(rest, old).get("savepoint", {}).get("trigger_timestamp", 0)
-        ended = _ran(_times(rest, new))
+        ended = _all_running_ms(_times(rest, new))
         if 0 < began <= ended:
             return (ended - began) / 1000
     return None
 
 
 class SentReadings:
-    """Reads the sent tuples of the sources of a moved job in the background, while a block runs."""
+    """Reads in the background how many tuples the sources of a job send, while a block runs."""
 
     def __init__(self, rest: Rest, job: str) -> None:
         self._rest, self._job, self._ends = rest.patient(0.0, lambda _: None), job, Event()
@@ -156,11 +156,11 @@ class SentReadings:
         self._thread.join()
 
     def _read(self) -> None:
-        """Read until the block ends: Flink answers with what it last fetched, and counts anew."""
+        """Read until the block ends; skip values that Flink repeats until it fetches new ones."""
         ran, before = 0.0, None
-        while not self._ends.wait(MIN_INTERVAL / 2):
+        while not self._ends.wait(MIN_INTERVAL_SECONDS / 2):
             with suppress(FlinkError):
-                ran = ran or _ran(_times(self._rest, self._job))
+                ran = ran or _all_running_ms(_times(self._rest, self._job))
                 document = self._rest.job(self._job)
                 sent = _sent(self._rest, self._job, document)
                 if ran and sent is not None and before is not None and sent != before:
@@ -169,10 +169,10 @@ class SentReadings:
 
 
 def warm_up_seconds(readings: Iterable[Sent], rate: float) -> float:
-    """Seconds from the moment when all of a job ran until its sources had 90 % of their rate.
+    """Seconds from the moment when all subtasks ran until the sources had 90 % of their rate.
 
-    That was after the last interval between two readings, of a second or more, in which they sent
-    less, before the first with more; within an interval, their rate is taken to rise evenly.
+    They reach it in the last slow interval before the first fast one; intervals are between two
+    readings, and last a second or more. Within one, the rate is assumed to rise evenly.
 
     >>> warm_up_seconds([(1.0, 10.0), (2.0, 60.0), (3.0, 155.0), (4.0, 255.0)], 100.0)
     1.9
@@ -181,12 +181,12 @@ def warm_up_seconds(readings: Iterable[Sent], rate: float) -> float:
     """
     began, before, recovered = 0.0, 0.0, 0.0
     for now, sent in readings:
-        if now - began < MIN_INTERVAL:
+        if now - began < MIN_INTERVAL_SECONDS:
             continue
         lacking = (now - began) - (sent - before) / rate if rate > 0 else 0.0
-        if lacking <= (1 - RECOVERED) * (now - began):
+        if lacking <= (1 - RECOVERED_SHARE) * (now - began):
             break
-        recovered = began + min(now - began, 2 * RECOVERED * lacking)
+        recovered = began + min(now - began, 2 * RECOVERED_SHARE * lacking)
         began, before = now, sent
     return recovered
 
@@ -197,7 +197,7 @@ def started_seconds(rest: Rest, job: str) -> float:
         times = _times(rest, job)
         deployed = [row["DEPLOYING"] for row in times if row.get("DEPLOYING")]
         if deployed:
-            return max(0.0, _ran(times) - min(deployed)) / 1000
+            return max(0.0, _all_running_ms(times) - min(deployed)) / 1000
     return 0.0
 
 
@@ -217,7 +217,7 @@ def _times(rest: Rest, job: str) -> list[Mapping[str, float]]:
     return [row["timestamps"] for path in paths for row in rest.get(path)["subtasks"]]
 
 
-def _ran(times: Iterable[Mapping[str, float]]) -> float:
+def _all_running_ms(times: Iterable[Mapping[str, float]]) -> float:
     """Time at which the last subtask began to run, in ms; 0 if unknown."""
     return max((row.get(RUNNING, 0.0) for row in times), default=0.0)
 
@@ -239,7 +239,7 @@ def _path(job: str, vertex: str) -> str:
 
 
 def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") -> dict[str, float]:
-    """Metrics of a task by name, combined over its subtasks, without values that are no numbers."""
+    """Metrics of a task by name, combined over its subtasks; values must be numbers."""
     if not names:
         return {}
     query = ",".join(quote(name, safe="") for name in names)
@@ -250,14 +250,14 @@ def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") ->
 def draining_seconds(rest: Rest, job: str) -> float:
     """Seconds until the queued tuples are processed, along the slowest path; 0 if unknown.
 
-    Queues between two tasks hold what the fullest subtask has; other subtasks wait for it. What p
-    senders have is divided among q readers, so each of these reads p/q of one sender's queue. Flink
-    does not report which of its outputs a queue is for; it is divided as its readers read bytes.
+    All subtasks of a task count as the one with the fullest queues, for which the others wait. The
+    queues of p senders are divided among q readers, so each reader reads p/q of one queue. A queue
+    may be for several outputs; it is divided among them by the bytes that their readers read.
     """
     with suppress(FlinkError):
         _, tasks, edges = read_plan(rest, job)
         waiting: dict[str, float] = {}
-        queues = {task.id: _largest(rest, job, task.id) for task in tasks}
+        queues = {task.id: _queue_metrics(rest, job, task.id) for task in tasks}
         number = {task.id: task.parallelism for task in tasks}
         read = {task: row.get(READ, 0.0) * number[task] for task, row in queues.items()}
         sent_on = {task: sum(read[e.target] for e in edges if e.source == task) for task in number}
@@ -270,16 +270,15 @@ def draining_seconds(rest: Rest, job: str) -> float:
             )
             queued = queues[task.id].get(INPUT, 0.0) + sent / task.parallelism
             rate = queues[task.id].get(READ, 0.0)
-            own = queued / rate if rate > 0 else 0.0
+            seconds = queued / rate if rate > 0 else 0.0
             # Flink lists tasks after their inputs.
-            waiting[task.id] = own + max(
-                (waiting.get(sender, 0.0) for sender in senders), default=0.0
-            )
+            before = max((waiting.get(sender, 0.0) for sender in senders), default=0.0)
+            waiting[task.id] = before + seconds
         return max(waiting.values(), default=0.0)
     return 0.0
 
 
-def _largest(rest: Rest, job: str, vertex: str) -> dict[str, float]:
+def _queue_metrics(rest: Rest, job: str, vertex: str) -> dict[str, float]:
     """Largest bytes in queues, and mean bytes/s read, of the subtasks of a task."""
     path = _path(job, vertex)
     names = {row["id"] for row in rest.get(path)}

@@ -1,8 +1,8 @@
 """Journal of moves: rows of the user's store, one for each move that has not ended.
 
 A move is written before its job is stopped, and every step before it is carried out. So a command
-that is killed at any line leaves a row with its last step, and ``--resume`` continues from there.
-The row is also the claim of its command on the job and its successors.
+that is killed at any line leaves a row with its last step, from which ``--resume`` continues. The
+row is also the claim of its command on the job and its successors.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,9 +33,9 @@ class MovePlan(BaseModel):
     # Devices of its subtasks, before and after the move.
     before: Layout
     after: Layout
-    # Settings of the running job that its successors get, and would lose otherwise.
+    # Settings of the running job that have to be repeated for its successors.
     settings: dict[str, str] = Field(default_factory=dict)
-    # Whether no subtask moves, but the job was submitted without a placement: its slots have all
+    # Whether no subtask moves, but the job was submitted without a placement: its slots take all
     # resources of their TaskManagers, and it may restart on others after a failure.
     pins: bool = False
     name: str = ""  # name of the job
@@ -62,22 +62,22 @@ class Journal(MovePlan, Claimed):
     allow_non_restored: bool = False
     # Savepoint or checkpoint that the next job of the move starts from, once known.
     savepoint: str | None = None
-    # The last job of the move that Flink was to end or to start; empty before that.
+    # The last job of the move that Flink was asked to end or to start; empty before that.
     requested_job: str = ""
     # Whether the move has failed, so that the job returns to its previous devices.
     returns: bool = False
-    # Whether the job has lost devices, and so is cancelled and goes on from its last checkpoint.
+    # Whether the job has lost devices, is therefore cancelled, and continues from a checkpoint.
     cancels: bool = False
     resume_by: str = ""  # the command that finishes the move
     began: datetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
 
     @property
     def successor(self) -> str:
-        """The job that is started in its place."""
+        """Id of the job that replaces it."""
         return successor(self.job)
 
     def concerns(self, job: str) -> bool:
-        """Whether a job is the moved one, or one that may be started in its place, or returned."""
+        """Whether a job is the moved job or one of its successors."""
         return job in chain_of(self.job)
 
     def refuse_held(self) -> None:
@@ -89,7 +89,7 @@ class Journal(MovePlan, Claimed):
             )
 
     def interrupted(self) -> FlinkError:
-        """Error about a move that has to be finished before another one begins."""
+        """Error: this move has to be finished before another one begins."""
         return FlinkError(
             f"a move of job {self.job} was interrupted; finish it with: {self.resume_by}"
         )
@@ -108,9 +108,10 @@ class MoveClaim(Claim[Journal]):
 
     @classmethod
     def begin(cls, journal: Journal) -> "MoveClaim":
-        """Write a new move; raise MoveUnderWay if another command moves one of its jobs.
+        """Write a new move.
 
-        Raises FlinkError when a move of them was interrupted.
+        Raises MoveUnderWay when another command moves one of its jobs, and FlinkError when such a
+        move was interrupted.
         """
         journal = with_holder(journal)
         with Store.usual().transaction() as rows:
@@ -129,39 +130,40 @@ class MoveClaim(Claim[Journal]):
         return cls(MOVES, job, journal)
 
 
-def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:
+def interrupted_move(journals: Iterable[Journal], job: str | None) -> Journal:
     """Journal of the only unfinished move, or of the unfinished move of a job.
 
     Raises SettingError when there is none, or more than one.
     """
-    found = [*journals]
+    moves = [*journals]
     if job is not None:  # it may have been moved, and moved again
-        own = [journal for journal in found if journal.job == job]
-        found = own or [journal for journal in found if journal.concerns(job)]
-    if not found:
-        of = "" if job is None else f" of job {quoted(job)}"
+        exact = [journal for journal in moves if journal.job == job]
+        moves = exact or [journal for journal in moves if journal.concerns(job)]
+    if not moves:
+        of_job = "" if job is None else f" of job {quoted(job)}"
         raise SettingError(
-            f"this machine has no record of an interrupted move{of} on this cluster; drop --resume "
-            "to start one, or resume it on the machine, and with the --rest, of its first command"
+            f"this machine has no record of an interrupted move{of_job} on this cluster; drop "
+            "--resume to start one, or resume it on the machine where it began, with the same "
+            "--rest"
         )
-    if len(found) > 1:
-        names = listed(tuple(journal.job for journal in found))
+    if len(moves) > 1:
+        names = listed(tuple(journal.job for journal in moves))
         raise SettingError(
-            f"moves of {len(found)} jobs were interrupted: {names}; choose one with --job"
+            f"moves of {len(moves)} jobs were interrupted: {names}; choose one with --job"
         )
-    return found[0]
+    return moves[0]
 
 
 def last_path(journal: Journal) -> str | None:
-    """Path of the last complete state of a move: the newest file, or the journal's.
+    """Path of the last complete state of a move: the newest file, or that of the journal.
 
-    Flink lists neither once its JobManager has forgotten the jobs. The jobs ran one after another,
-    so the state of a later job is newer. Savepoints of the first job that are older than the move
-    are ignored, because they may be much older.
+    It is for a JobManager that has forgotten the jobs. These ran one after another, so the state of
+    a later job is newer. Savepoints of the first job from before the move are ignored, because they
+    may be much older.
     """
     began, chain = journal.began.timestamp(), chain_of(journal.job)
-    own = {job: f"savepoint-{job[:6]}-" for job in chain}
-    saved = [*_complete(journal.folder, tuple(own.values()))]
+    prefixes = {job: f"savepoint-{job[:6]}-" for job in chain}
+    saved = [*_complete_states(journal.folder, tuple(prefixes.values()))]
     for job in reversed(chain):
         is_first = job == journal.job
         if is_first and journal.savepoint is not None:
@@ -169,22 +171,22 @@ def last_path(journal: Journal) -> str | None:
         states = [
             (at, path)
             for at, path in saved
-            if path.rpartition("/")[2].startswith(own[job]) and (not is_first or at >= began)
+            if path.rpartition("/")[2].startswith(prefixes[job]) and (not is_first or at >= began)
         ]
         if journal.checkpoints is not None:
-            states += _complete(f"{journal.checkpoints.rstrip('/')}/{job}", ("chk-",))
+            states += _complete_states(f"{journal.checkpoints.rstrip('/')}/{job}", ("chk-",))
         if states:
             return max(states)[1]
     return journal.savepoint
 
 
 def is_local(uri: str | None) -> bool:
-    """Whether a folder is one of files, which this machine may reach."""
+    """Whether a path or URI is that of a file system, which this machine may be able to read."""
     return uri is not None and uri.partition(":")[0] in (uri, "file")
 
 
-def _complete(uri: str, prefixes: tuple[str, ...]) -> Iterator[tuple[float, str]]:
-    """Times and paths of complete savepoints or checkpoints in a folder that is reached here."""
+def _complete_states(uri: str, prefixes: tuple[str, ...]) -> Iterator[tuple[float, str]]:
+    """Times and paths of complete savepoints or checkpoints in a folder of this machine."""
     _, colon, path = uri.partition(":")
     if not is_local(uri):
         return

@@ -19,15 +19,15 @@ from streamplace.flink.move.journal import (
     MoveClaim,
     MovePlan,
     MoveUnderWay,
-    broken_off,
+    interrupted_move,
     unfinished,
 )
 from streamplace.flink.move.running_settings import (
     LATER,
     RETENTION,
     Settings,
+    changed_settings,
     checkpoint_folder,
-    lost,
     running_settings,
     submitted_settings,
 )
@@ -44,10 +44,10 @@ from streamplace.flink.move.transaction import (
     FlinkMoved,
     Submission,
     Transaction,
-    has_to_go_on,
+    is_unfinished,
 )
 from streamplace.flink.pin.apply import check, placed_upload
-from streamplace.flink.pin.free_resources import fitted, is_placed, left_without
+from streamplace.flink.pin.free_resources import fitted, is_placed, managers_without
 from streamplace.flink.program.program import (
     Program,
     Savepoint,
@@ -90,20 +90,20 @@ class FlinkMove:
     settings: MoveSettings = field(default_factory=MoveSettings)  # how jobs are moved
     # Options by which printed commands reach the cluster, such as --settings FILE.
     options: Sequence[str] = ()
-    # Placements after and before a move, without devices that were lost; None waits for these.
+    # Placements after and before a move without lost devices; None waits for lost devices.
     without_lost: Callable[[Journal], tuple[Layout, Layout]] | None = None
 
     def for_trials(self) -> "FlinkMove":
-        """Return the same, for moves after which the job is measured; their steps are logged.
+        """Return this object for tries, which measure the job after the move.
 
-        So its rate is no condition, and it is watched only until it seems to run.
+        Therefore its rate is no condition, it is watched only briefly, and the steps are logged.
         """
-        settle = min(RATE_SECONDS, self.settings.settle)  # it is measured for longer afterwards
+        settle = min(RATE_SECONDS, self.settings.settle)
         settings = replace(self.settings, settle=settle, least_rate=0.0)
         return replace(self, settings=settings, tell=LOG.info)
 
     def plan(self, job: str, layout: Layout) -> MovePlan:
-        """Find out where a job runs, and whether it can be moved and, if necessary, moved back.
+        """Find out where a job runs, and whether it can be moved and moved back.
 
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
@@ -127,7 +127,7 @@ class FlinkMove:
             before=before,
             after=after,
             settings=settings,
-            pins=not is_moved and is_placed(job, left_without(self.rest, job)) is False,
+            pins=not is_moved and is_placed(job, managers_without(self.rest, job)) is False,
             name=document["name"],
             checkpoints=checkpoint_folder(self.rest, job, {**settings, **program.settings}),
         )
@@ -141,8 +141,8 @@ class FlinkMove:
         """Move a job.
 
         Raises MoveUnderWay when another command moves it. Raises FlinkError when it cannot be
-        saved, and so continues to run; or when it does not run on its new devices, and runs on its
-        previous ones again. Raises Undecided when Flink no longer answers, so that the move must be
+        saved, and continues to run, or when it does not run on its new devices, and runs on its
+        previous ones again. Raises Undecided when Flink no longer answers; the move must then be
         resumed.
         """
         self._end_earlier(plan.job)
@@ -154,8 +154,8 @@ class FlinkMove:
     def restart(self, job: str, layout: Layout) -> FlinkMoved:
         """Start a job that has lost devices on others, from its last checkpoint.
 
-        `without_lost` says where. The job is cancelled, as it cannot be stopped with a savepoint.
-        Raises FlinkError when it has saved nothing that outlives it, so that it is left as it is;
+        `without_lost` chooses them. The job is cancelled, because it cannot be stopped with a
+        savepoint. Raises FlinkError when no saved state outlives it, and leaves it as it is;
         otherwise the errors of `run`.
         """
         path = resumable(self.rest, job)
@@ -164,12 +164,12 @@ class FlinkMove:
         settings, program = submitted_settings(self.rest, job), kept_program(job, self.program)
         document = self.rest.job(job)
         tasks = zip(document["vertices"], job_operators(document), strict=True)
-        whole = {own.name: [""] * row["parallelism"] for row, task in tasks for own in task}
-        where = layout.counted(Layout(whole))
+        subtasks = {o.name: [""] * row["parallelism"] for row, task in tasks for o in task}
+        counted = layout.counted(Layout(subtasks))
         plan = MovePlan(
             job=job,
-            before=where,
-            after=where,
+            before=counted,
+            after=counted,
             settings=settings,
             name=document["name"],
             checkpoints=checkpoint_folder(self.rest, job, {**settings, **program.settings}),
@@ -181,8 +181,8 @@ class FlinkMove:
             plan, trigger=stop_trigger(job, 0), folder=folder, cancels=True, savepoint=path
         )
         self._end_earlier(job)
-        own = replace(self, settings=replace(self.settings, settle=0.0))
-        return own._carry_out(journal, lambda: MoveClaim.begin(journal))
+        move = replace(self, settings=replace(self.settings, settle=0.0))
+        return move._carry_out(journal, lambda: MoveClaim.begin(journal))
 
     def resume(self, job: str | None = None) -> FlinkMoved:
         """Finish an interrupted move, so that exactly one copy of the job runs.
@@ -191,13 +191,13 @@ class FlinkMove:
 
         ``job``: the job that was moved, or its successor; None if only one move was interrupted.
         """
-        found = broken_off(self.unfinished_moves(), job and only_job(self.rest, job))
+        journal = interrupted_move(self.unfinished_moves(), job and only_job(self.rest, job))
         if self.settings.compares_rates:
             self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
-        return self._carry_out(found, lambda: MoveClaim.take(found.job))
+        return self._carry_out(journal, lambda: MoveClaim.take(journal.job))
 
     def rate(self, plan: MovePlan) -> SourceFlow | None:
-        """Return the output of a job's sources; None if it is not needed, or the job has gone."""
+        """Return the rates of a job's sources; None if they are not needed, or the job is gone."""
         if self.settings.compares_rates:
             with suppress(Refusal):
                 flow = source_flow(self.rest, plan.job)
@@ -220,11 +220,11 @@ class FlinkMove:
         self, journal: Journal, claim: Callable[[], MoveClaim], rate: SourceFlow | None = None
     ) -> FlinkMoved:
         """Claim a move, and carry it out."""
-        kept = kept_program(journal.job, self.program)
-        remember(journal.job, kept)  # so that the command that is printed needs no jar
-        program = replace(kept, entry_class=kept.entry)
+        program = kept_program(journal.job, self.program)
+        remember(journal.job, program)  # so that the printed command for --resume needs no jar
+        program = replace(program, entry_class=program.entry)
         back = program.with_settings(journal.settings)
-        # so that it can return to its last checkpoint
+        # Retained checkpoints let it return from its last one.
         forward = program.with_settings({**journal.settings, RETENTION: RETAINED.upper()})
         after, before = journal.after, journal.before
         if self.without_lost is not None:
@@ -232,9 +232,9 @@ class FlinkMove:
         rest, jobs = self.rest.patient(RETRY_SECONDS, self.tell), chain_of(journal.job)
 
         def upload(submission: Submission) -> AbstractContextManager[ClusterJar]:
-            program, places = submission.program, submission.places
-            pinning = fitted(rest, places, program.managed_mb, jobs)
-            return placed_upload(rest, program, pinning)
+            managed_mb = submission.program.managed_mb
+            pinning = fitted(rest, submission.places, managed_mb, jobs)
+            return placed_upload(rest, submission.program, pinning)
 
         return Transaction(
             rest,
@@ -260,7 +260,7 @@ class FlinkMove:
     def running_job(self, name: str | None) -> str:
         """Job ID: given, or the only active one, or the resource's.
 
-        Raises an error when a move of it is in progress, or was interrupted and has to go on.
+        Raises an error when a move of it is in progress, or was interrupted and must be resumed.
         """
         try:
             job = only_job(self.rest, name)
@@ -277,24 +277,24 @@ class FlinkMove:
         return [m for m in unfinished() if m.url == here or chain_states(self.rest, m.job)]
 
     def _end_earlier(self, job: str | None) -> None:
-        """End interrupted moves of a job, or of all jobs, that have no steps left.
+        """End interrupted moves of a job, or of all jobs, that need no further step.
 
-        Raises MoveUnderWay when a command still carries one out, and FlinkError when one was
-        interrupted half-way.
+        Raises MoveUnderWay when a command still carries one out, and FlinkError when one must be
+        resumed.
         """
         for journal in self.unfinished_moves():
             if job is not None and not journal.concerns(job):
                 continue
             journal.refuse_held()
-            if has_to_go_on(self.rest, journal):
+            if is_unfinished(self.rest, journal):
                 raise journal.interrupted()
             MoveClaim(MOVES, journal.job, journal).end()
 
     def _next_trigger(self, job: str) -> str:
-        """Id of the request that stops a job: the same for all commands that would stop it now.
+        """Id of the request that stops a job; all commands that stop it now choose the same id.
 
-        Flink carries out one request of an id, and answers it for some minutes. Raises MoveUnderWay
-        when one of another command stops the job, or has stopped it.
+        Flink carries out one request with an id, and reports its result for some minutes. Raises
+        MoveUnderWay when a request of another command stops the job, or has stopped it.
         """
         for number in count():
             trigger = stop_trigger(job, number)
@@ -302,45 +302,46 @@ class FlinkMove:
             if stop is Stop.UNKNOWN:
                 return trigger
             if stop is Stop.UNDER_WAY or self.rest.state(job) in ENDED:
-                raise MoveUnderWay(f"job {job} is stopped by another command, which moves it")
+                raise MoveUnderWay(f"another command moves job {job}, and stops it for that")
         raise AssertionError
 
     def _checked(self, job: str, program: Program, before: Layout, after: Layout) -> Settings:
-        """Return settings to carry over; raise an error if the job does not fit a placement."""
+        """Return the settings to repeat; raise an error if the job does not fit a placement."""
         running, saved = running_settings(self.rest, job), self._saved(job)
         planned = check(self.rest, program, after, job, saved)
         self._refuse_short_transactions(planned)
-        given = program.settings
-        changes = lost(running, planned)
-        carried = {
-            key: was for key, (was, _) in changes.items() if key not in given and was != LATER
+        changes = changed_settings(running, planned)
+        repeated = {
+            key: was
+            for key, (was, _) in changes.items()
+            if key not in program.settings and was != LATER
         }
-        again = program.with_settings(carried)
-        left = lost(running, check(self.rest, again, before, job))
-        for key, (was, will_be) in sorted((changes | left).items()):
-            if key in carried and key not in left:
+        repeating = program.with_settings(repeated)
+        remaining = changed_settings(running, check(self.rest, repeating, before, job))
+        for key, (was, will_be) in sorted((changes | remaining).items()):
+            if key in repeated and key not in remaining:
                 self.tell(f"  {key}: {was}, as in the running job")
             elif was == LATER:
                 self.tell(f"note: {key} is {was} and is not preserved; set it with -D")
             else:
-                why = "as -D says" if key in given else "as the job's program says"
+                why = "as -D says" if key in program.settings else "as the job's program says"
                 self.tell(f"note: {key} is {was or 'not set'} and becomes {will_be}, {why}")
-        if not given and stored_program(job) is None:
+        if not program.settings and stored_program(job) is None:
             self.tell(f"note: {UNREPORTED}")
-        return carried
+        return repeated
 
     def _saved(self, job: str) -> Savepoint | None:
-        """Last checkpoint of a job; None if it has completed none, or keeps none in a file."""
+        """Last checkpoint of a job; None if it has completed none, or keeps it in memory."""
         path = path_of(latest(self.rest, job).get("completed", {}))
         return None if path is None else Savepoint(path, self.settings.allow_non_restored)
 
     def _refuse_short_transactions(self, planned: Settings) -> None:
         """Raise SettingError if Kafka may drop the output of a sink during the move."""
         timeout = int(planned.get(TRANSACTION_TIMEOUT, 0)) / 1000
-        longest = self.settings.savepoint_seconds + self.settings.seconds  # if it does not return
+        longest = self.settings.savepoint_seconds + self.settings.seconds  # without a return
         if 0 < timeout < longest:
             raise SettingError(
-                f"{TRANSACTION_TIMEOUT} of a sink is {timeout:g} s, after which Kafka drops what "
-                f"is not committed; a move may take {longest:g} s, so raise it in the program, or "
-                "lower savepoint-timeout and timeout in a file for --settings"
+                f"{TRANSACTION_TIMEOUT} of a sink is {timeout:g} s, after which Kafka drops "
+                f"uncommitted output; a move may take {longest:g} s, so raise it in the program, "
+                "or lower savepoint-timeout and timeout in a file for --settings"
             )

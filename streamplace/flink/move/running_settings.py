@@ -1,4 +1,4 @@
-"""Settings of a running job that a new submission would lose, and the settings that keep them.
+"""Settings of a running job, and the settings that a new submission has to repeat.
 
 Flink's REST interface reports how a job checkpoints, where it keeps its state and how it restarts,
 but not the settings themselves. They are derived from its answers.
@@ -30,7 +30,7 @@ BACKENDS = {
 }
 CHECKPOINTING = "execution.checkpointing"
 RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
-"""Setting of when the checkpoints of a job that has ended are kept."""
+"""Setting: when the checkpoints of an ended job are kept."""
 RESTART = "restart-strategy"
 DEFAULTS: Settings = {
     f"{CHECKPOINTING}.timeout": "600000 ms",
@@ -73,25 +73,25 @@ _STRATEGIES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def running_settings(rest: Rest, job: str) -> Settings:
-    """Settings of a running job, as Flink reports them or its tasks show them."""
+    """Settings of a running job, from Flink's reports and the job's tasks."""
     document = rest.job(job)
     execution = rest.get(job_path(job, "config"))["execution-config"]
-    settings = dict(_restarting(execution.get("restart-strategy", "")))
+    settings = dict(_restart_settings(execution.get("restart-strategy", "")))
     settings["pipeline.name"] = document["name"]
     if all(len(task) == 1 for task in job_operators(document)):
         settings["pipeline.operator-chaining.enabled"] = "false"
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
     if (checkpoints := checkpoint_settings(rest, job)) is not None:
-        settings |= _checkpointing(checkpoints)
+        settings |= _checkpointing_settings(checkpoints)
         if checkpoints.get("checkpoint_storage") == "FileSystemCheckpointStorage":
             settings[f"{CHECKPOINTING}.dir"] = _present_folder(rest, job) or LATER
     return settings
 
 
 def submitted_settings(rest: Rest, job: str) -> Settings:
-    """Settings with which a job can be submitted again as it runs or ran; empty if it is unknown.
+    """Settings to submit a job again as it runs or ran; empty if Flink does not know the job.
 
-    Settings by the program remain the same.
+    The program makes its own settings again.
     """
     with suppress_missing():
         running = running_settings(rest, job)
@@ -99,8 +99,10 @@ def submitted_settings(rest: Rest, job: str) -> Settings:
     return {}
 
 
-def lost(running: Mapping[str, str], planned: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Settings that would change, with their old and new values."""
+def changed_settings(
+    running: Mapping[str, str], planned: Mapping[str, str]
+) -> dict[str, tuple[str, str]]:
+    """Settings of a running job that differ in its planned successor, with both values."""
     pairs = {
         key: (value, planned.get(key, DEFAULTS.get(key, ""))) for key, value in running.items()
     }
@@ -111,7 +113,7 @@ def lost(running: Mapping[str, str], planned: Mapping[str, str]) -> dict[str, tu
     }
 
 
-def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
+def _checkpointing_settings(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
     backend = BACKENDS.get(answer.get("state_backend", ""))
     if backend is not None:
         yield "state.backend.type", backend
@@ -150,11 +152,11 @@ def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str 
 def _present_folder(rest: Rest, job: str) -> str | None:
     """Folder of the checkpoints of a job, from the path of the last one; None if unknown."""
     last = path_of(latest(rest, job).get("completed", {}))
-    folder, own, _ = (last or "").rpartition(f"/{job}/chk-")
-    return folder if own else None
+    folder, separator, _ = (last or "").rpartition(f"/{job}/chk-")
+    return folder if separator else None
 
 
-def _restarting(text: str) -> Iterator[tuple[str, str]]:
+def _restart_settings(text: str) -> Iterator[tuple[str, str]]:
     for kind, (words, names) in _STRATEGIES.items():
         if text.startswith(words):
             yield f"{RESTART}.type", kind

@@ -1,7 +1,7 @@
-"""Saved state: its folder, a stop with a savepoint, the last state, jobs that continue from it.
+"""Savepoints and checkpoints: their folder, a stop with a savepoint, the last state, copies.
 
 Flink lists the checkpoints and savepoints of the jobs that it knows. It lets any number of jobs
-start from one savepoint, and each of them would write its own output. A job that another user has
+start from one savepoint, and each copy would write its own output. A job that another user has
 ended is not started again.
 """
 
@@ -42,7 +42,7 @@ STOPPING = "SYNC_SAVEPOINT"
 START_STATES = ("INITIALIZING", "CREATED")
 RETAINED, IF_FAILED = "retain_on_cancellation", "delete_on_cancellation"
 NOT_RETAINED = "no_externalized_checkpoints"
-"""Flink's words for when the checkpoints of a job that has ended are kept."""
+"""Flink's words for the retention of checkpoints after the end of a job."""
 SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 """Flink's settings for the folder of savepoints; the second is the older name."""
 LEFT_NOTHING = "left no checkpoint or savepoint; submit it again"
@@ -55,7 +55,7 @@ class EndedByOthers(FlinkError):
 
 
 class CopyRuns(FlinkError):
-    """A job already continues from that state, so nothing was started."""
+    """A job already continues from the state, so nothing was started."""
 
 
 class CheckpointTotals(NamedTuple):
@@ -69,7 +69,7 @@ class CheckpointTotals(NamedTuple):
 def suppress_missing() -> Iterator[None]:
     """Leave the block if Flink does not find a requested object.
 
-    An error within Flink does not mean that something is missing, and raises NoAnswer.
+    An error within Flink does not show that the object is missing, and raises NoAnswer.
     """
     try:
         yield
@@ -78,22 +78,21 @@ def suppress_missing() -> Iterator[None]:
             raise NoAnswer(str(error)) from None
 
 
-def savepoint_folder(*places: Mapping[str, str]) -> str | None:
-    """Folder of savepoints by the first settings that name one; None if none do.
+def savepoint_folder(*settings: Mapping[str, str]) -> str | None:
+    """Folder of savepoints in the first settings that have one; None if there is none.
 
     >>> savepoint_folder({}, {"state.savepoints.dir": "/old"})
     '/old'
     """
-    named = (place[key] for place in places for key in SAVEPOINT_FOLDERS if place.get(key))
-    return next(named, None)
+    return next((row[key] for row in settings for key in SAVEPOINT_FOLDERS if row.get(key)), None)
 
 
-def chosen_folder(rest: Rest, given: str | None, settings: Mapping[str, str]) -> str:
-    """Folder of savepoints: given, or by the settings of the job or of its cluster.
+def chosen_folder(rest: Rest, option: str | None, settings: Mapping[str, str]) -> str:
+    """Folder of savepoints: of the option, else of the settings of the job, else of its cluster.
 
     Raises SettingError when no folder is known.
     """
-    if folder := given or savepoint_folder(settings, rest.settings()):
+    if folder := option or savepoint_folder(settings, rest.settings()):
         return folder
     raise SettingError(
         f"the cluster has no folder for savepoints ({SAVEPOINT_FOLDERS[0]}); name one with "
@@ -104,9 +103,9 @@ def chosen_folder(rest: Rest, given: str | None, settings: Mapping[str, str]) ->
 def stop(rest: Rest, job: str, folder: str | None) -> str:
     """Stop a job with a savepoint and return its path.
 
-    All machines of the cluster must be able to write to the folder; None stands for the cluster's
-    own. Requests that Flink does not answer are repeated. Raises FlinkError when the savepoint
-    fails; the job continues to run.
+    All machines of the cluster must be able to write to the folder; None is the cluster's folder.
+    Requests that Flink does not answer are repeated. Raises FlinkError when the savepoint fails;
+    the job continues to run.
     """
     patient, trigger = rest.patient(SAVEPOINT_SECONDS, rest.tell), secrets.token_hex(16)
     request = begin_stop(patient, job, folder, trigger)
@@ -120,9 +119,9 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
 def begin_stop(
     rest: Rest, job: str, folder: str | None, trigger: str, *, native: bool = False
 ) -> str:
-    """Request that a job be stopped with a savepoint; return the id of the request, its trigger.
+    """Request a stop with a savepoint; return the id of the request.
 
-    The trigger is chosen in advance so that the request can be repeated.
+    The caller chooses this id, the trigger, so that the request can be repeated.
     """
     request: dict[str, object] = {"drain": False, "triggerId": trigger}
     request["formatType"] = "NATIVE" if native else "CANONICAL"
@@ -147,10 +146,10 @@ def stop_of(rest: Rest, job: str, request: str) -> tuple[Stop, str]:
 
 
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:
-    """Wait until a job has been stopped by a request, and return the path of its savepoint.
+    """Wait until a request has stopped a job, and return the path of its savepoint.
 
-    Raises NoAnswer when it is not complete within ``seconds``; Flink goes on with it. Raises
-    Refusal when Flink does not know the request. Raises FlinkError when the job cannot be saved.
+    Raises NoAnswer when the savepoint is not complete within ``seconds``; Flink continues it.
+    Raises Refusal when Flink does not know the request, and FlinkError when the savepoint fails.
     """
     path = _saved_at(rest, job, request, seconds)
     rest.wait(job, ENDED)
@@ -161,13 +160,13 @@ def _saved_at(rest: Rest, job: str, request: str, seconds: float) -> str:
     for _ in turns(seconds):
         stop, text = stop_of(rest, job, request)
         if stop is Stop.UNKNOWN:
-            raise Refusal(f"Flink does not know any more that job {job} was asked to stop")
+            raise Refusal(f"Flink no longer knows the request that stops job {job}")
         if stop is Stop.FAILED:
             raise FlinkError(f"job {job} cannot be saved: {text}")
         if stop is Stop.SAVED:
             return text
     raise NoAnswer(
-        f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes on with it"
+        f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink continues it"
     )
 
 
@@ -179,7 +178,7 @@ def _checkpoints_of(rest: Rest, job: str, *more: str) -> Any:
 
 
 def latest(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer]:
-    """Last ``completed`` checkpoint and ``savepoint`` of a job, and what was ``restored``."""
+    """Last ``completed`` checkpoint, ``savepoint`` and ``restored`` state of a job."""
     rows = _checkpoints_of(rest, job).get("latest") or {}
     return {kind: row for kind, row in rows.items() if row is not None}
 
@@ -191,23 +190,23 @@ def checkpoint_totals(rest: Rest, job: str) -> CheckpointTotals:
 
 
 def _kept(rest: Rest, job: str, rows: Mapping[str, CheckpointAnswer]) -> str | None:
-    """Path of the last state of a job that outlives it, of its latest savepoint and checkpoint.
+    """Path of the last state that outlives a job: of its latest savepoint or checkpoint, or None.
 
-    Flink also reports savepoints that were removed since, so the last checkpoint is preferred to a
-    savepoint with which the job was not stopped.
+    Flink also reports deleted savepoints, so the last checkpoint is preferred to a savepoint that
+    did not stop the job.
     """
     savepoint, checkpoint = rows.get("savepoint", {}), rows.get("completed", {})
-    last, other = path_of(savepoint), path_of(checkpoint)
-    is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
-    if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
-        return last
-    if other is not None and outlives(rest, job):
-        return other
-    return last if is_later else None
+    saved, completed = path_of(savepoint), path_of(checkpoint)
+    is_later = completed is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
+    if saved is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
+        return saved
+    if completed is not None and _has_retained_checkpoints(rest, job):
+        return completed
+    return saved if is_later else None
 
 
 def resumable(rest: Rest, job: str) -> str | None:
-    """Path from which a job can continue when it has ended; its initial one if it saved nothing."""
+    """Path from which a job can continue after its end; its initial one if it saved nothing."""
     rows = latest(rest, job)
     if rows.keys() & {"savepoint", "completed"}:
         return _kept(rest, job, rows)
@@ -215,7 +214,7 @@ def resumable(rest: Rest, job: str) -> str | None:
 
 
 def last_kept(rest: Rest, job: str) -> str | None:
-    """Path of the last state of a job that outlives it; None if there is none, or no such job."""
+    """Path of the last state that outlives a job; None if there is none, or no such job."""
     with suppress(Refusal):
         return _kept(rest, job, latest(rest, job))
     return None
@@ -239,15 +238,15 @@ def checkpoint_settings(rest: Rest, job: str) -> CheckpointSettings | None:
 
 
 def retention_of(settings: CheckpointSettings) -> str:
-    """When the checkpoints of a job are kept, in Flink's words."""
+    """Retention of the checkpoints of a job, in Flink's words."""
     answer = settings["externalization"]
     if not answer["enabled"]:
         return NOT_RETAINED
     return IF_FAILED if answer["delete_on_cancellation"] else RETAINED
 
 
-def outlives(rest: Rest, job: str) -> bool:
-    """Whether the checkpoints of a job are retained: as it has failed, or if it is cancelled."""
+def _has_retained_checkpoints(rest: Rest, job: str) -> bool:
+    """Whether the checkpoints of a job outlive it: of a failed job, or if it is cancelled."""
     if (settings := checkpoint_settings(rest, job)) is None:
         return False
     retention = retention_of(settings)
@@ -276,7 +275,7 @@ def refuse_ended(rest: Rest, job: str) -> None:
 def refuse_moved(path: str) -> None:
     """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move."""
     for journal in unfinished():
-        if _is_of(path, chain_of(journal.job)) or same_place(path, journal.savepoint):
+        if _is_made_by(path, chain_of(journal.job)) or same_place(path, journal.savepoint):
             raise CopyRuns(
                 f"{shown(path, MAX_TEXT)} belongs to a move of job {journal.job} that has not "
                 f"finished; nothing was started. Finish the move with: {journal.resume_by}"
@@ -284,19 +283,17 @@ def refuse_moved(path: str) -> None:
 
 
 def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = "") -> None:
-    """Raise CopyRuns if a job that has not ended continues from a savepoint or checkpoint.
+    """Raise CopyRuns if a job that has not ended was started from a state, or has taken it.
 
-    It was started from that, or has taken it.
+    For the state of a moved job, ``chain`` is that job with its successors, and ``name`` is their
+    name. Other jobs, which no move has started, are then refused as well if they were started after
+    the first job of the chain had ended, from
 
-    Where the state is that of a moved job, ``chain`` is this job with its successors, and ``name``
-    is their name. Then others that no move has started are refused, too, if they were started from
+    - any state of the chain;
+    - a state that Flink no longer reports, because the job has restarted from a checkpoint of its
+      own; it is recognised by the name of the chain.
 
-    - any state of the chain, after its first job had ended: one that began from an earlier
-      savepoint while that ran is a job of its own;
-    - a state that Flink no longer reports, since they have restarted from a checkpoint of their
-      own: they have the name of the chain, and began after its first job had ended.
-
-    If the cluster has forgotten the first job, every other one counts as begun later.
+    If the cluster has forgotten the first job, every other job counts as started later.
     """
     states, taken_by = rest.jobs(), maker(path)
     ended = _moment(rest, chain[0], ENDED) if chain and chain[0] in states else None
@@ -304,26 +301,26 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
         if state in ENDED or other in chain:
             continue
         if other == taken_by:
-            raise _copy(other, state, f"has taken the checkpoint {shown(path, MAX_TEXT)}")
+            raise _copy_runs(other, state, f"has taken the checkpoint {shown(path, MAX_TEXT)}")
         restored = path_of(latest(rest, other).get("restored", {}))
         if same_place(path, restored):
-            raise _copy(other, state, f"continues from {shown(path, MAX_TEXT)} already")
-        is_of_chain = restored is not None and _is_of(restored, chain)
+            raise _copy_runs(other, state, f"continues from {shown(path, MAX_TEXT)} already")
+        is_of_chain = restored is not None and _is_made_by(restored, chain)
         is_hidden = maker(restored or "") == other or (ended is None and restored is None)
         if not is_of_chain and not (chain and is_hidden and rest.job(other)["name"] == name):
             continue
         if ended is not None and 0 < _moment(rest, other, START_STATES) < ended:
             continue
         if is_of_chain:
-            raise _copy(other, state, f"continues from {shown(restored or '', MAX_TEXT)} already")
+            path = restored or path
+            raise _copy_runs(other, state, f"continues from {shown(path, MAX_TEXT)} already")
         same = f"has the same name {quoted(name)}, was started meanwhile"
-        raise _copy(other, state, f"{same}, and may continue from {shown(path, MAX_TEXT)}")
+        raise _copy_runs(other, state, f"{same}, and may continue from {shown(path, MAX_TEXT)}")
 
 
-def _copy(job: str, state: str, why: str) -> CopyRuns:
+def _copy_runs(job: str, state: str, why: str) -> CopyRuns:
     return CopyRuns(
-        f"job {job} ({state}) {why}; nothing was started. Cancel that job first if another one "
-        "shall take its place"
+        f"job {job} ({state}) {why}; nothing was started. Cancel that job first to replace it"
     )
 
 
@@ -334,10 +331,10 @@ def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
 
 
 def free_ids(rest: Rest, path: str) -> Iterator[str]:
-    """Ids for the next job from a savepoint, in order, the same for all commands that start one.
+    """Ids for the next job from a savepoint, in order; all commands choose the same ids.
 
-    Flink accepts every id once, so one of two simultaneous commands is refused. It does not list
-    jobs that ended long ago, whose ids it refuses, too.
+    Flink accepts every id once, so it refuses one of two simultaneous commands. It also refuses the
+    ids of jobs that ended long ago, which it does not list.
     """
     states, (scheme, host, plain) = rest.jobs(), _parts(path)
     place = f"{'' if scheme == 'file' else scheme}:{host}{plain}"
@@ -346,7 +343,7 @@ def free_ids(rest: Rest, path: str) -> Iterator[str]:
 
 
 def maker(path: str) -> str:
-    """Id of the job that took a checkpoint, or the first digits of the id in a savepoint's name.
+    """Id of the job that took a checkpoint; for a savepoint, the first digits of the id.
 
     >>> maker("s3://b/0123456789abcdef0123456789abcdef/chk-7"), maker("/s/savepoint-012345-6789ab")
     ('0123456789abcdef0123456789abcdef', '012345')
@@ -355,16 +352,16 @@ def maker(path: str) -> str:
     return "" if match is None else match[1] or match[2]
 
 
-def _is_of(path: str, chain: Collection[str]) -> bool:
-    """Whether the savepoint or checkpoint at a path belongs to one of these jobs."""
-    made_by = maker(path)
-    return bool(made_by) and any(job.startswith(made_by) for job in chain)
+def _is_made_by(path: str, chain: Collection[str]) -> bool:
+    """Whether one of these jobs made the savepoint or checkpoint at a path."""
+    digits = maker(path)
+    return bool(digits) and any(job.startswith(digits) for job in chain)
 
 
 def same_place(path: str, other: str | None) -> bool:
     """Whether two paths or URIs may refer to the same savepoint.
 
-    A scheme or a host that one of them lacks may be the default of the cluster.
+    A missing scheme or host may be the default of the cluster.
 
     >>> same_place("file:///s/savepoint-1", "/s/savepoint-1/"), same_place("s3://b/x", "s3://c/x")
     (True, False)

@@ -1,4 +1,4 @@
-"""Settling: whether a job that was just started runs as well as before; settings of moves.
+"""Settling: whether a moved job runs as well as before; settings of moves.
 
 Afterwards its rate is compared with the prediction for its placement.
 """
@@ -26,19 +26,18 @@ from streamplace.model.units import digits
 class MoveSettings:
     """Settings of moves."""
 
-    # Folder (path or URI) of savepoints that the JobManager can write to; None for the cluster's
-    # own.
+    # Folder of savepoints (path or URI) that the JobManager can write to; by default the cluster's.
     savepoints: str | None = None
     # Whether state that belongs to no operator of the new job may be dropped.
     allow_non_restored: bool = False
     # Maximum number of seconds for the start of a job, with its state restored.
     seconds: float = START_SECONDS
     savepoint_seconds: float = SAVEPOINT_SECONDS  # maximum number of seconds for the savepoint
-    # Whether savepoints have the format of the state backend: faster, but for this backend only.
+    # Whether savepoints have the format of the state backend: faster, but only for this backend.
     native: bool = False
     # Seconds for which a moved job is checked after its start; 0 omits the check.
     settle: float = 30.0
-    # Share of the previous rate that its sources must reach; 0 compares no rates.
+    # Minimum share of the previous rate that its sources must reach; 0 compares no rates.
     least_rate: float = 0.8
 
     @property
@@ -56,8 +55,8 @@ def settle(
 ) -> None:
     """Check a running job until it has settled.
 
-    Raises FlinkError when it stops running, completes no checkpoint that was due, or is slower than
-    before.
+    Raises FlinkError when it stops running, completes no checkpoint although one was due, or is
+    slower than before.
     """
     failed = checkpoint_totals(rest, job).failed
     for _ in turns(settings.settle):
@@ -85,7 +84,7 @@ def _has_finished(rest: Rest, job: str) -> bool:
 
 
 def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow | None) -> None:
-    """Raise FlinkError if a job is slower than before, beyond what the settings allow.
+    """Raise FlinkError if a job is slower than before by more than the settings allow.
 
     A job that keeps up may be slower if it was held back before, because its backlog is gone, or if
     its sources report their lag, because fewer tuples arrive then. Silent sources may stay silent.
@@ -93,7 +92,7 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
     if not settings.compares_rates or before is None or not before.rate:
         return
     flow = source_flow(rest, job)
-    if flow is None or before.sources.keys() - flow.sources.keys():  # a source has ended since
+    if flow is None or before.sources.keys() - flow.sources.keys():  # a source has ended
         return
     silent = {name for name, source in before.sources.items() if not source.rate}
     others = [source.keeps_up for name, source in flow.sources.items() if name not in silent]
@@ -117,7 +116,7 @@ def _check_checkpoint(
     """
     if (settings := checkpoint_settings(rest, job)) is None:
         return
-    # Flink takes no checkpoint within the least pause, not even after the start
+    # Flink takes no checkpoint within the minimum pause, not even after the start.
     interval = max(settings.get("interval", PERIODIC_LIMIT_MS), settings.get("min_pause", 0)) / 1000
     counts = checkpoint_totals(rest, job)
     if counts.completed:
@@ -164,6 +163,6 @@ def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], N
     note_in_ledger("flink move --placement", predicted, flow.rate, flow.is_limited, tell)
     if flow.is_limited and flow.rate + flow.error < carries.low:
         tell(
-            "its sources are held back at less than was predicted; 'streamplace flink advise' "
-            "measures it there, scales its costs by that, and plans it again"
+            "its sources are held back below the predicted rates; 'streamplace flink advise' "
+            "measures it there, scales its costs, and plans it again"
         )

@@ -14,8 +14,8 @@ from streamplace.flink.layout import Layout
 from streamplace.flink.measure.source_lag import SourceFlow
 from streamplace.flink.move.decision_table import (
     ENDS,
-    HARMLESS,
-    LEFT,
+    OPTIONAL_STEPS,
+    UNFINISHED_ENDS,
     Copy,
     JobState,
     MoveObservation,
@@ -77,8 +77,8 @@ from streamplace.model.message_text import listed, shown
 LONG_AGO = timedelta(hours=1)
 """Age of a move whose job is no longer just starting (judgement)."""
 MAX_STARTS = 2
-"""Starts in a process after which a JobManager that forgets its jobs is left to the user."""
-TWICE = "what it wrote since then may be written twice"
+"""Maximum number of starts in a process for a JobManager that forgets its jobs."""
+TWICE = "its output since then may be written twice"
 
 
 class Undecided(FlinkError):
@@ -86,15 +86,15 @@ class Undecided(FlinkError):
 
     def __init__(self, clause: str, advice: str = "") -> None:
         super().__init__(clause + advice)
-        self.clause = clause  # the state, without the advice for a command that ends now
+        self.clause = clause  # the message without the advice, for commands that continue
 
 
 class StoppedByOthers(Undecided):
-    """Another user stopped the job before the move did, so it is only started on request."""
+    """Another user stopped the job before the move did; only --resume starts it."""
 
 
 class NotSaved(FlinkError):
-    """The job was asked to stop with a savepoint, which failed; it runs where it ran before."""
+    """The savepoint of the job failed; the job runs where it ran before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class FlinkMoved:
     """A job that was moved."""
 
     job: str  # id of the job that runs now
-    # Interruption in seconds, until all of it runs again; None if unknown.
+    # Interruption in seconds, until all subtasks run again; None if unknown.
     interruption: float | None
     # Savepoint or checkpoint of its start; None if it did not move.
     savepoint: str | None
@@ -117,10 +117,7 @@ class Submission:
 
 
 def observe(rest: Rest, journal: Journal) -> MoveObservation:
-    """Observe the jobs of a move.
-
-    A state that does not follow from the answers of Flink is an error.
-    """
+    """Observe the jobs of a move; raise FlinkError if their states are not known."""
     job, states = journal.job, chain_states(rest, journal.job)
     last = next(reversed(states), "")
     status = rest.state(last) if last else None
@@ -159,24 +156,21 @@ _STATES = {s.name: s for s in JobState if s not in (JobState.GONE, JobState.STOP
 
 
 def _may_have_run(journal: Journal, path: str) -> bool:
-    """Whether a forgotten job may have run for long since its savepoint.
-
-    Then its checkpoints are newer, and not where this machine sees them.
-    """
+    """Whether a forgotten job may have newer checkpoints that this machine cannot see."""
     was_started = journal.requested_job not in ("", journal.job)
     is_old = datetime.now(UTC) - journal.began > LONG_AGO
     is_first = path == journal.savepoint
     return was_started and is_old and is_first and not is_local(journal.checkpoints)
 
 
-def has_to_go_on(rest: Rest, journal: Journal) -> bool:
-    """Whether a move has to be resumed: no copy of its job runs, or the one that does stops."""
+def is_unfinished(rest: Rest, journal: Journal) -> bool:
+    """Whether a move has to be resumed: no copy of its job runs, or the running one is stopped."""
     try:
         observation = observe(rest, journal)
     except FlinkError:
         return True
-    # As if its state had been awaited, so that a job that nothing has stopped counts as kept.
-    return decide(replace(observation, after=Step.STEADY)) not in HARMLESS
+    # After STEADY, the table regards a job that no request has stopped as kept.
+    return decide(replace(observation, after=Step.STEADY)) not in OPTIONAL_STEPS
 
 
 @dataclass(slots=True)
@@ -186,15 +180,15 @@ class Transaction:
     rest: Rest  # a patient client
     claim: MoveClaim
     there: Submission  # to the new devices
-    back: Submission  # to the previous ones
+    back: Submission  # to the previous devices
     # Uploads the jar of a submission, and removes it when the block ends.
     upload: Callable[[Submission], AbstractContextManager[ClusterJar]]
     tell: Callable[[str], None]
     settings: MoveSettings
-    rate: SourceFlow | None  # output of its sources before the move, if known
-    # Whether lost devices are waited for; otherwise, a start on one of them fails at once.
+    rate: SourceFlow | None  # rates of its sources before the move, if known
+    # Whether to wait for lost devices; otherwise, a start on one of them fails at once.
     awaits_lost: bool = True
-    # This process: its last step, the outcome and error of it, and why the job has to return.
+    # This process: its last step with the outcome and error, and why the job has to return.
     _after: Step | None = field(default=None, init=False)
     _outcome: StepOutcome = field(default=StepOutcome.DONE, init=False)
     _error: StreamplaceError | None = field(default=None, init=False)
@@ -215,19 +209,19 @@ class Transaction:
 
         Raises the error of the end, and KeyboardInterrupt after an interrupt.
         """
-        step = Step.LEFT  # after an interrupt while another one is handled
+        step = Step.LEFT  # if an interrupt arrives while another one is handled
         with self._uploads:
             try:
                 step, end = self._until_end()
             except KeyboardInterrupt:
                 end = KeyboardInterrupt()
             finally:
-                self.claim.leave() if step in LEFT else self.claim.end()
+                self.claim.leave() if step in UNFINISHED_ENDS else self.claim.end()
         if step is Step.LEFT:
             self.tell(f"the move is not finished; finish it with: {self.journal.resume_by}")
         if isinstance(end, FlinkMoved):
             return end
-        if self._interrupts and step not in LEFT:
+        if self._interrupts and step not in UNFINISHED_ENDS:
             self.tell(str(end))
             end = KeyboardInterrupt()
         raise end
@@ -235,7 +229,7 @@ class Transaction:
     def _until_end(self) -> tuple[Step, FlinkMoved | BaseException]:
         """Observe, decide and act until the end; return it with its result or error.
 
-        The method of a step or an end has its name.
+        Every step and end has a method of the same name.
         """
         while True:
             step: Step | None = None
@@ -264,9 +258,9 @@ class Transaction:
 
     def _observed(self) -> MoveObservation:
         """Input of the next decision; Flink is asked only if its answers matter."""
-        is_over = self._outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS)
+        is_decided = self._outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS)
         observation = MoveObservation(Copy.MOVED if self.journal.requested_job else Copy.NONE)
-        if not is_over and self._interrupts < 2:
+        if not is_decided and self._interrupts < 2:
             observation = observe(self.rest, self.journal)
             if observation.last is Copy.NONE and self._starts >= MAX_STARTS:
                 raise FlinkError(f"the JobManager no longer knows job {self.journal.job}")
@@ -292,7 +286,7 @@ class Transaction:
         self._save(savepoint=path)
 
     def _steady(self, _: MoveObservation) -> None:
-        """Wait until the moved job is in no passing state any more, or for a while."""
+        """Wait until the moved job is in a lasting state, or for a limited time."""
         for limit, steady in ((EFFECT_SECONDS, ()), (self.settings.seconds, (RUNNING,))):
             for _turn in turns(limit):
                 state = self.rest.state(self.journal.job)
@@ -319,7 +313,7 @@ class Transaction:
         self._await_started(job, self.there)
         if check_placed(self.rest, job, self.there.places):
             self.tell(f"job {job} runs; every subtask is where it is placed")
-        if self.there in self._jars:  # failures from here on are detected below
+        if self.there in self._jars:
             self._jars.pop(self.there)[1].close()
         if self.settings.settle > 0:
             self.tell(f"watching the job for {self.settings.settle:g} s")
@@ -328,7 +322,7 @@ class Transaction:
             settle(self.rest, job, self.settings, self.rate, usual)
 
     def _end(self, observation: MoveObservation) -> None:
-        """End the successor, or use up its id, so that the job can run elsewhere from its state."""
+        """End the successor, or use up its id, so that the job can return with its state."""
         if observation.last is Copy.MOVED and observation.state is JobState.FAILED:
             job, path = self.journal.job, observation.path
             self.tell(f"note: job {job} has failed, and continues from {path}; {TWICE}")
@@ -371,8 +365,8 @@ class Transaction:
     def _submit(self, job: str, submission: Submission, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it.
 
-        A job that Flink did not know may run after all: a new JobManager takes over its jobs some
-        time after it answers.
+        A job that Flink did not know may run nevertheless: a new JobManager answers some time
+        before it takes over its jobs.
         """
         jar, devices = self._jar(submission), submission.places.devices
         chain = chain_of(self.journal.job)
@@ -385,7 +379,7 @@ class Transaction:
         was_requested = self.journal.requested_job == job
 
         def await_ready() -> None:
-            if self.awaits_lost:  # after a restart of the JobManager they join one after the other
+            if self.awaits_lost:  # after a restart of the JobManager, they join one by one
                 await_devices(self.rest, devices, self.settings.seconds, self.tell)
             else:
                 refuse_lost(self.rest, devices)
@@ -409,9 +403,9 @@ class Transaction:
     def _last_state(self, path: str) -> str | None:
         """End the successor; return the path of its last state, None if it finished by itself.
 
-        No progress is lost: a running job is stopped with a savepoint. The state of any other job
-        is its last checkpoint, if that outlives the job, else the path that it was started from.
-        The job may finish at any moment, and then cannot be saved any more.
+        A running job is stopped with a savepoint, so it loses no progress. The last state of any
+        other job is its last checkpoint, if that outlives the job, else its initial state. The job
+        may finish at any moment; a finished one cannot be saved.
         """
         job = self.journal.successor
         state, trigger = self.rest.state(job), return_trigger(job)
@@ -423,7 +417,7 @@ class Transaction:
                 return self._stopped_at(job, trigger)
             except NoAnswer:
                 raise
-            except FlinkError:  # it cannot be saved, so its last checkpoint counts
+            except FlinkError:  # the savepoint failed, so the last checkpoint counts
                 pass
         withdraw(self.rest, lambda: self._jar(self.back), job)
         if state is None:
@@ -460,7 +454,7 @@ class Transaction:
 
     def _moved(self, observation: MoveObservation) -> FlinkMoved:
         journal, job = self.journal, self.journal.successor
-        # Flink does not report how long a job was down before it was cancelled.
+        # Flink does not report how long a failed job was down before it was cancelled.
         seconds = None if journal.cancels else interruption_of(self.rest, journal.job, job)
         return FlinkMoved(job, seconds, journal.savepoint)
 
@@ -525,12 +519,12 @@ class Transaction:
             return FlinkError(
                 f"{text}, because it was restarted without high availability, and no complete "
                 f"savepoint of it is known to this machine; if {shown(journal.folder, MAX_TEXT)} "
-                f"contains one, start the job from that {advice}, else as it was first submitted"
+                f"contains one, start the job from that {advice}, else submit it again"
             )
         return FlinkError(
-            f"{text}, which may have run since, and its checkpoints below "
-            f"{journal.checkpoints or 'the folder of checkpoints'} cannot be seen from here; start "
-            f"it {advice} from the newest one, or from {path} if there is none"
+            f"{text}, which may have newer checkpoints below "
+            f"{journal.checkpoints or 'the folder of checkpoints'} that this machine cannot read; "
+            f"start the job {advice} from the newest one, or from {path} if there is none"
         )
 
     def _stopped_by_others(self, observation: MoveObservation) -> StoppedByOthers:
@@ -544,7 +538,7 @@ class Transaction:
     def _not_returned(self, observation: MoveObservation) -> Undecided:
         failure = self._error or self._failure(observation.job)
         path, job = self.journal.savepoint, self.journal.requested_job
-        is_live = True  # it may be if Flink does not answer
+        is_live = True  # also if Flink does not answer
         with suppress(FlinkError):
             path = last_kept(self.rest, job) or path
             is_live = self.rest.state(job) not in (None, *ENDED)
@@ -565,8 +559,8 @@ class Transaction:
             text += ". It is not stopped, and nothing else is started"
             advice = "to wait for it again and finish the move, perhaps with a longer timeout"
         elif observation.outcome is not StepOutcome.FAILED:  # otherwise its tasks take long to end
-            text += f". Whether job {journal.job} or its successor {journal.successor} runs is not "
-            text += "known"
+            text += f". It is not known whether job {journal.job} or its successor "
+            text += f"{journal.successor} runs"
             advice = f"when Flink answers again, {advice}"
         return Undecided(text, f"; {advice}: {journal.resume_by}")
 
@@ -586,7 +580,7 @@ def outcome_of(error: StreamplaceError) -> StepOutcome:
 
 
 def moved_by_others(job: str, later: str) -> MoveUnderWay:
-    """Error about a job that another command has moved, and that continues under a later id."""
+    """Error about a job that another command has moved, and that has a new id since."""
     return MoveUnderWay(
         f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
         "command started nothing"
@@ -598,7 +592,7 @@ def await_devices(
 ) -> None:
     """Wait until TaskManagers have joined, and released the slots of jobs that the cluster forgot.
 
-    They release the slots of a job some time after its JobManager has gone. Raises FlinkError when
+    They release the slots of a job some time after its JobManager is gone. Raises FlinkError when
     that takes longer than ``seconds``.
     """
     before = ""
@@ -613,4 +607,4 @@ def await_devices(
         if waiting != before:
             tell(f"waiting: {waiting}")
         before = waiting
-    raise FlinkError(f"{waiting}, and did not within {seconds:g} s")
+    raise FlinkError(f"{waiting}, and have not done so within {seconds:g} s")

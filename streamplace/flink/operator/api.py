@@ -1,4 +1,4 @@
-"""Access to the API server of Kubernetes, as the context of a kubeconfig, or a pod's account."""
+"""Access to the API server of Kubernetes, by the context of a kubeconfig or a pod's account."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import httpx
 
 API_SECONDS = 30.0
-"""Timeout of a request to the API server, which answers most of them within milliseconds."""
+"""Timeout of a request to the API server, which answers most requests within milliseconds."""
 TOKEN_SECONDS = 60.0
-"""Time for which a token is used; a pod's is replaced long before it expires."""
-_OF_CONTENTS = (AttributeError, KeyError, TypeError, ValueError)
+"""Time for which a token is used; that of a pod is replaced long before it expires."""
+_CONTENT_ERRORS = (AttributeError, KeyError, TypeError, ValueError)
 """Errors of an invalid kubeconfig."""
 MERGE = "application/merge-patch+json"
 
@@ -33,10 +33,9 @@ class ApiRefusal(FlinkError):
 
     def __init__(self, message: str, status: int, missing: str = "") -> None:
         super().__init__(message)
-        # Its HTTP status: 403 for a right that is missing, 409 for a patch of a resource that was
-        # changed in the meantime.
+        # HTTP status: 403 for a missing right, 409 for a patch of a resource that has changed.
         self.status = status
-        self.missing = missing  # name of the resource that does not exist, if that is why
+        self.missing = missing  # name of the resource that does not exist; empty for other errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,75 +47,71 @@ class KubernetesApi:
 
     def get(self, path: str) -> Any:
         """Parsed answer to a GET request."""
-        return self._asked("GET", path)
+        return self._request("GET", path)
 
     def patch(self, path: str, document: Mapping[str, Any]) -> Any:
         """Merge a document into a resource; return the resource."""
-        return self._asked("PATCH", path, document, MERGE)
+        return self._request("PATCH", path, document, MERGE)
 
     def create(self, folder: str, document: Mapping[str, Any]) -> Any:
         """Create a resource; return it."""
-        return self._asked("POST", folder, document)
+        return self._request("POST", folder, document)
 
     def replace(self, path: str, document: Mapping[str, Any]) -> Any:
-        """Replace a resource, if it has the version of the document; return it."""
-        return self._asked("PUT", path, document)
+        """Replace a resource if the document has its current version; return it."""
+        return self._request("PUT", path, document)
 
-    def _asked(
+    def _request(
         self,
         method: str,
         path: str,
-        document: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
         kind: str = "application/json",
     ) -> Any:
         import httpx
 
-        target, where = (
-            f"{urlsplit(self.server).path}{path}",
-            f"Kubernetes answers at {self.server}",
-        )
+        target = f"{urlsplit(self.server).path}{path}"
         try:
             answer, content = send_request(
-                self.client, method, self.server, target, API_SECONDS, document, kind=kind
+                self.client, method, self.server, target, API_SECONDS, body, kind=kind
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = shown(str(error) or type(error).__name__, 200)
-            raise NoAnswer(f"no {where}: {reason}") from None
+            raise NoAnswer(f"no Kubernetes answers at {self.server}: {reason}") from None
         parsed = None
-        with suppress(ValueError):  # also what nests too deep, and what is no number
+        with suppress(ValueError):  # also for NaN and for too deep nesting
             parsed = from_json(content, allow_inf_nan=False)
-        found: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
+        document: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
         status, complaint = answer.status_code, parse_complaint(content)
         if status >= 500 or status == HTTPStatus.TOO_MANY_REQUESTS:
             raise NoAnswer(f"Kubernetes answers {status} at {self.server}: {shown(complaint, 300)}")
         if status >= 400:
-            raise ApiRefusal(_complaint(status, complaint), status, _missing(found))
-        if status >= 300 or not found:
+            raise ApiRefusal(_complaint(status, complaint), status, _missing_resource(document))
+        if status >= 300 or not document:
             raise NoAnswer(
                 f"{self.server} answers {status}, and not as Kubernetes does; correct the "
                 "kubeconfig"
             )
-        return found
+        return document
 
 
-def _missing(answer: Mapping[str, Any]) -> str:
-    """Name of the resource that does not exist; empty for other errors, as of a gateway."""
+def _missing_resource(answer: Mapping[str, Any]) -> str:
+    """Name of the resource that does not exist; empty for other errors, such as a gateway's."""
     if answer.get("reason") != "NotFound" or not isinstance(answer.get("details"), dict):
         return ""
     return str(answer["details"].get("name") or "")
 
 
 def _complaint(status: int, answer: str) -> str:
-    message = shown(answer, 300)
     if status == 401:
         return "Kubernetes does not accept the credentials of the kubeconfig; log in again"
     if status == 403:
         return f"a right is missing: {shown(missing_rule(answer), 300)}"
-    return f"Kubernetes answers {status}: {message}"
+    return f"Kubernetes answers {status}: {shown(answer, 300)}"
 
 
 def usual_api() -> KubernetesApi:
-    """API server of the current context of the kubeconfig, or of the pod that this runs in."""
+    """API server of the current context of the kubeconfig, or of the pod of this process."""
     extra("lightkube", "flink")
     import httpx
     import yaml
@@ -133,10 +128,10 @@ def usual_api() -> KubernetesApi:
         authorized(httpx.Request("GET", config.cluster.server))
     except SettingError:
         raise
-    except (ConfigError, OSError, yaml.YAMLError, httpx.InvalidURL, *_OF_CONTENTS) as error:
+    except (ConfigError, OSError, yaml.YAMLError, httpx.InvalidURL, *_CONTENT_ERRORS) as error:
         reason = shown(str(error), 200)
-        if isinstance(error, _OF_CONTENTS):
-            reason = "the kubeconfig lacks something, or has it in another form"
+        if isinstance(error, _CONTENT_ERRORS):
+            reason = "a field of the kubeconfig is missing or invalid"
         raise SettingError(
             f"no access to Kubernetes: {reason}; name a kubeconfig in $KUBECONFIG"
         ) from None
@@ -154,7 +149,7 @@ def _authorization(user: Any) -> Callable[["httpx.Request"], "httpx.Request"]:
     def authorized(request: "httpx.Request") -> "httpx.Request":
         nonlocal latest, since
         if monotonic() - since > TOKEN_SECONDS:
-            with suppress(ConfigError, OSError, *_OF_CONTENTS):  # it is being replaced
+            with suppress(ConfigError, OSError, *_CONTENT_ERRORS):  # while it is replaced
                 renewed = user_auth(user)
                 next(renewed.sync_auth_flow(request))
                 latest, since = renewed, monotonic()

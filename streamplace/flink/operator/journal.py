@@ -1,7 +1,7 @@
 """The journal of a change, in a ConfigMap beside its resource: any machine can finish the change.
 
-The ConfigMap belongs to the resource, and is deleted with it. Each write carries the version that
-was read, so that two commands cannot hold a change at once. An ended change leaves it empty.
+The ConfigMap belongs to the resource, and is deleted with it. Each write contains the version that
+was read, so that two commands cannot hold a change at once. After a change, it is empty.
 """
 
 import json
@@ -21,11 +21,11 @@ from streamplace.flink.operator.api import ApiRefusal, KubernetesApi
 from streamplace.flink.operator.merge_patch import changes, inverse, merged
 from streamplace.flink.operator.patch_table import OtherFields, PatchedFields, PatchRequest
 from streamplace.flink.operator.resource import (
-    VERSION_OF_API,
+    API_VERSION,
     FlinkResource,
     checked,
     keeps_state,
-    read_of,
+    optional_fields,
 )
 from streamplace.flink.rest.client import EFFECT_SECONDS, FlinkError, NoAnswer
 from streamplace.flink.store import (
@@ -41,32 +41,34 @@ from streamplace.flink.store import (
 from streamplace.model.message_text import shown
 
 SILENCE_SECONDS = 60.0
-"""Longest time without an answer of Kubernetes that is waited for (judgement)."""
+"""Maximum time to wait for an answer of Kubernetes (judgement)."""
 KUBERNETES_POLL_SECONDS = 0.5
 """Pause before Kubernetes is asked again."""
 KEY = "journal"
 _MAP = TypeAdapter(
-    read_of(metadata=Required[read_of(resourceVersion=Required[str])], data=dict[str, str])
+    optional_fields(
+        metadata=Required[optional_fields(resourceVersion=Required[str])], data=dict[str, str]
+    )
 )
 
 
 class PatchJournal(Claimed):
-    """A change of a specification, and how far it is."""
+    """A change of a specification, and its progress."""
 
     namespace: str
     name: str
-    uid: str  # of the resource; one that is made again has another
-    before: dict[str, Any]  # the specification on which the change rests
-    patch: dict[str, Any]  # merge patch of it
+    uid: str  # of the resource; if it is deleted and created again, it has another one
+    before: dict[str, Any]  # the specification for which the change was decided
+    patch: dict[str, Any]  # merge patch of that specification
     requested: PatchRequest = PatchRequest.NOTHING
-    is_patched: bool = False  # whether the last request had its effect
+    is_patched: bool = False  # whether the last request took effect
     resume_by: str = ""  # the command that finishes it
 
     @classmethod
     def of(
         cls, resource: FlinkResource, patch: Mapping[str, Any], resume_by: str
     ) -> "PatchJournal":
-        """Journal of a patch that was decided for a resource as it was read."""
+        """Journal of a patch that was decided for this version of a resource."""
         return cls(
             namespace=resource.namespace,
             name=resource.name,
@@ -78,11 +80,11 @@ class PatchJournal(Claimed):
 
     @property
     def owner(self) -> str:
-        """The resource."""
+        """Namespace and name of the resource."""
         return f"{self.namespace}/{self.name}"
 
     def refuse_held(self) -> None:
-        """Raise FlinkError if another command carries the change on."""
+        """Raise FlinkError if another command holds the change."""
         if self.is_held and self.holder != Holder.current():
             raise FlinkError(
                 f"{self.owner} is being changed by {self.holder}; wait until that has ended, or "
@@ -90,7 +92,7 @@ class PatchJournal(Claimed):
             )
 
     def unfinished(self) -> FlinkError:
-        """Error about a change that has to be finished first; raised here if its command runs."""
+        """Error: this change has to be finished first. Raise another one if its command runs."""
         self.refuse_held()
         return FlinkError(
             f"a change of {self.owner} was interrupted; finish it with: {self.resume_by}"
@@ -121,12 +123,12 @@ class PatchJournal(Claimed):
 
     def changed_by_others(self, spec: Mapping[str, Any]) -> str:
         """Fields of a specification that others have changed, with both values; empty if none."""
-        rest = merged(spec, self.back)
-        found = [*changes(self.before, rest)]
+        unpatched = merged(spec, self.back)
+        fields = [*changes(self.before, unpatched)]
         if self.fields_in(spec) is PatchedFields.OTHER:
-            found += changes(rest, spec)
+            fields += changes(unpatched, spec)
         return ", ".join(
-            f"{'.'.join(path)} ({_shown(old)} → {_shown(new)})" for path, old, new in found
+            f"{'.'.join(path)} ({_shown(old)} → {_shown(new)})" for path, old, new in fields
         )
 
 
@@ -154,7 +156,7 @@ class JournalMap:
         return f"/api/v1/namespaces/{self.namespace}/configmaps"
 
     def read(self) -> tuple[str, PatchJournal | None]:
-        """Version of the ConfigMap, empty if there is none, and its journal."""
+        """Version of the ConfigMap, empty if it does not exist, and its journal."""
         try:
             answer = self.api.get(f"{self._folder}/{self.title}")
         except ApiRefusal as error:
@@ -175,8 +177,8 @@ class JournalMap:
     def write(
         self, version: str, uid: str, journal: PatchJournal | None, *, query: str = ""
     ) -> None:
-        """Create the ConfigMap, or replace this version of it; None is no journal."""
-        owner = {"apiVersion": VERSION_OF_API, "kind": DEPLOYMENT, "name": self.name, "uid": uid}
+        """Create the ConfigMap, or replace this version of it; ``None`` writes no journal."""
+        owner = {"apiVersion": API_VERSION, "kind": DEPLOYMENT, "name": self.name, "uid": uid}
         metadata = {
             "name": self.title,
             "namespace": self.namespace,
@@ -196,9 +198,9 @@ class JournalMap:
         change: Callable[[PatchJournal | None], PatchJournal | None],
         seconds: float = SILENCE_SECONDS,
     ) -> PatchJournal | None:
-        """Replace the journal by what a function makes of it, and return that.
+        """Replace the journal by a function of it, and return the new one.
 
-        The function is asked again if another command was first, or if no answer came.
+        The function is called again if another command was faster, or if no answer came.
         """
         deadline = monotonic() + seconds
         while True:
@@ -218,11 +220,11 @@ class JournalMap:
                 return journal
 
     def _await(self, error: FlinkError, deadline: float) -> None:
-        """Wait for a moment; raise StoreError where that is in vain."""
+        """Wait for a moment; raise StoreError for other errors and after the deadline."""
         is_conflict = isinstance(error, ApiRefusal) and error.status == HTTPStatus.CONFLICT
         if monotonic() >= deadline or not (is_conflict or isinstance(error, NoAnswer)):
             raise StoreError(
-                f"no journal of a change of {self.namespace}/{self.name}: {error}"
+                f"the journal of {self.namespace}/{self.name} cannot be read or written: {error}"
             ) from None
         sleep(KUBERNETES_POLL_SECONDS)
 
@@ -238,7 +240,7 @@ class JournalMap:
         self.write(version, uid, None, query="?dryRun=All")
 
     def renew(self) -> None:
-        """Say that this process, if it holds the change, runs."""
+        """Renew the lease of the change if this process holds it."""
         version, journal = self.read()
         if journal is not None and journal.holder == Holder.current():
             renewed = journal.model_copy(update={"renewed": utc_now()})
@@ -249,23 +251,23 @@ class JournalMap:
 class PatchClaim:
     """The claim of this process on a change."""
 
-    at: JournalMap
+    config_map: JournalMap
     journal: PatchJournal
 
     def __post_init__(self) -> None:
-        keep_renewed(self, self.at.renew)
+        keep_renewed(self, self.config_map.renew)
 
     @classmethod
     def begin(cls, api: KubernetesApi, journal: PatchJournal) -> "PatchClaim":
         """Write a new change; raise an error if another one of the resource has not ended."""
-        own = with_holder(journal)
+        journal = with_holder(journal)
 
         def begun(stored: PatchJournal | None) -> PatchJournal:
-            if stored is not None and stored.uid == own.uid and stored != own:
+            if stored is not None and stored.uid == journal.uid and stored != journal:
                 raise stored.unfinished()
-            return own
+            return journal
 
-        return cls._exchanged(JournalMap(api, own.namespace, own.name), begun)
+        return cls._exchanged(JournalMap(api, journal.namespace, journal.name), begun)
 
     @classmethod
     def take(cls, api: KubernetesApi, namespace: str, name: str) -> "PatchClaim":
@@ -281,20 +283,20 @@ class PatchClaim:
 
     @classmethod
     def _exchanged(
-        cls, at: JournalMap, change: Callable[[PatchJournal | None], PatchJournal]
+        cls, config_map: JournalMap, change: Callable[[PatchJournal | None], PatchJournal]
     ) -> "PatchClaim":
-        journal = at.exchange(change)
+        journal = config_map.exchange(change)
         assert journal is not None
-        return cls(at, journal)
+        return cls(config_map, journal)
 
     def save(self, **changes: object) -> None:
-        """Write the next step; raise TakenOver if another command has gone on with it."""
+        """Write the next step; raise TakenOver if another command holds the change now."""
         journal = self.journal.model_copy(update={"renewed": utc_now(), **changes})
         self._exchange(journal, SILENCE_SECONDS)
         self.journal = journal
 
     def leave(self) -> None:
-        """Leave the change to the next command, if Kubernetes answers; else its lease ends."""
+        """Release the change for the next command; if Kubernetes is silent, its lease ends."""
         with suppress(StreamplaceError):
             self._exchange(self.journal.model_copy(update={"holder": None}), EFFECT_SECONDS)
 
@@ -306,9 +308,9 @@ class PatchClaim:
     def _exchange(self, journal: PatchJournal | None, seconds: float) -> None:
         def changed(stored: PatchJournal | None) -> PatchJournal | None:
             if stored is None:
-                raise TakenOver("another command has finished it meanwhile, so this one ends")
+                raise TakenOver("another command has finished the change, so this one ends")
             if stored.holder not in (None, self.journal.holder):
-                raise TakenOver(f"{stored.holder} has gone on with it meanwhile, so this one ends")
+                raise TakenOver(f"{stored.holder} continues the change, so this one ends")
             return journal
 
-        self.at.exchange(changed, seconds)
+        self.config_map.exchange(changed, seconds)

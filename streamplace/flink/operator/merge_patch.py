@@ -1,11 +1,11 @@
-"""Merge patches of documents (RFC 7386): their effect, the way back, and what has changed."""
+"""Merge patches of documents (RFC 7386): their effect, their inverse, and changed fields."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
 def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Document after a merge patch (RFC 7386).
+    """Document after a merge patch.
 
     >>> merged({"a": 1, "b": {"c": 2}}, {"b": {"c": None, "d": 3}})
     {'a': 1, 'b': {'d': 3}}
@@ -15,8 +15,8 @@ def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, A
         if value is None:
             result.pop(key, None)
         elif isinstance(value, Mapping):
-            own = result.get(key)
-            result[key] = merged(own if isinstance(own, Mapping) else {}, value)
+            inner = result.get(key)
+            result[key] = merged(inner if isinstance(inner, Mapping) else {}, value)
         else:
             result[key] = value
     return result
@@ -30,18 +30,18 @@ def inverse(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, 
     """
     result: dict[str, Any] = {}
     for key, value in patch.items():
-        own = document.get(key)
-        if isinstance(value, Mapping) and isinstance(own, Mapping):
-            result[key] = inverse(own, value)
+        before = document.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            result[key] = inverse(before, value)
         else:
-            result[key] = own
+            result[key] = before
     return result
 
 
 def changes(
     old: Mapping[str, Any], new: Mapping[str, Any], above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Fields that differ between two documents, with both values; None for one that is missing.
+    """Fields that differ between two documents, with both values; None for a missing field.
 
     >>> [*changes({"a": 1, "b": {"c": 2}}, {"b": {"c": 3}})]
     [(('a',), 1, None), (('b', 'c'), 2, 3)]

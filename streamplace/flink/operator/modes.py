@@ -1,7 +1,7 @@
 """Predictions of Flink's balance modes for a FlinkDeployment, without trials.
 
 TaskManagers of a deployment are equal, and nothing can be pinned to them. A mode is one line of
-configuration, and with each change of it the operator restarts the cluster. Layouts differ between
+configuration, and the operator restarts the cluster for each change of it. Layouts differ between
 starts, so one start shows little, and no mode is tried (`benchmarks/modes_on_pods.py`).
 """
 
@@ -19,7 +19,7 @@ from streamplace.flink.operator.resource import FlinkResource, nested
 
 
 def modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:
-    """Candidates: Flink's modes but the present one, each by its line of configuration."""
+    """Candidates: Flink's modes except the present one, each with its line of configuration."""
     present = present_mode(resource.configuration, resource.version)
 
     def modes(question: Question) -> list[Candidate]:
@@ -33,7 +33,7 @@ def modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candi
 
 
 def mode_advice(resource: FlinkResource, proposal: Proposal) -> Iterator[str]:
-    """Sentences: the mode that is worth a try by the user, or why none is."""
+    """Sentences: the mode that the user may try, or why there is none."""
     if (target := proposal.target) is None:
         yield proposal.next_step
         return

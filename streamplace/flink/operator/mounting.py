@@ -1,6 +1,6 @@
-"""The reporter in pods without an image of one's own: a ConfigMap with its jar, and a patch.
+"""The reporter in pods with an unchanged image: a ConfigMap with its jar, and a patch.
 
-The jar has some kilobytes. The pod template mounts it below Flink's ``plugins/``, and Flink's
+The pod template mounts the jar, of some kilobytes, below Flink's ``plugins/``, and Flink's
 configuration names it.
 """
 
@@ -20,7 +20,7 @@ NAME = "streamplace-reporter"
 CONFIG_MAP, PATCH = "reporter.json", "patch.json"
 """Files of the ConfigMap and of the patch."""
 TEMPLATE_FILE = "kubernetes.pod-template-file"
-"""Beginning of Flink's settings of template files; templates of a specification replace them."""
+"""Prefix of Flink's settings of template files, which a template of a specification replaces."""
 MAIN = "flink-main-container"
 REPORTERS = "metrics.reporters"
 PLACE = f"/opt/flink/plugins/streamplace/{JAR}"
@@ -44,7 +44,7 @@ def reporter_files(resource: FlinkResource) -> dict[str, str]:
 def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
     """Merge patch of the specification of a cluster that mounts the reporter and names it.
 
-    A merge patch replaces lists, so it repeats the lists of the present template.
+    A merge patch replaces lists, so it repeats those of the present template.
     """
     spec = resource.cluster["spec"]
     files = [key for key in flat(spec.get(CONFIGURATION) or {}) if key.startswith(TEMPLATE_FILE)]
@@ -72,11 +72,11 @@ def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
         settings[REPORTERS] = ",".join(names)
     volumes = _with(template.get("volumes") or (), volume)
     pods = {"podTemplate": {"spec": {"containers": containers, "volumes": volumes}}}
-    own = (nested(resource.setting_path(key), value) for key, value in settings.items())
-    return reduce(merged, own, pods)
+    patches = (nested(resource.setting_path(key), value) for key, value in settings.items())
+    return reduce(merged, patches, pods)
 
 
 def _with(rows: Sequence[Mapping[str, Any]], row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Copies of rows, with another one unless one has its name."""
-    found = [dict(other) for other in rows]
-    return found if any(other["name"] == row["name"] for other in found) else [*found, row]
+    """Copies of rows, with another row unless one has its name."""
+    copies = [dict(other) for other in rows]
+    return copies if any(other["name"] == row["name"] for other in copies) else [*copies, row]

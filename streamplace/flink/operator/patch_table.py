@@ -3,9 +3,9 @@
 `decide_patch` is pure: it sends no request and reads no clock. The first row of `PATCH_ROWS` that
 holds decides. The operator stops, saves and starts the job; a patch only changes the specification.
 
-A patch is for the specification at the time of the decision. If others change another field of it,
-the fields of the patch go back, and theirs stay. If their change would lose the state of the job,
-nothing is patched until they have undone it.
+A patch is for the specification at the time of the decision. If other users change another field,
+the fields of the patch go back, and their change stays. If their change would lose the state of the
+job, nothing is patched until they have undone it.
 """
 
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ class PatchRequest(Enum):
 class PatchedFields(Enum):
     """The fields of the patch, in the resource."""
 
-    OLD = "as they were"
-    NEW = "as changed"
+    OLD = "as before the patch"
+    NEW = "as in the patch"
     OTHER = "set by others"
     GONE = "deleted, as the resource is"
 
 
 class OtherFields(Enum):
-    """The fields that the patch rests on: all others of the specification."""
+    """All other fields of the specification, for which the patch was decided."""
 
-    SAME = "as they were read"
+    SAME = "as read before the patch"
     CHANGED = "changed by others"
     RISKY = "changed by others, such that a change of the specification loses the state"
 
@@ -56,7 +56,7 @@ class PatchOutcome(Enum):
     """Outcome of the last step of this process."""
 
     DONE = "done"  # also before the first step
-    UNSURE = "unsure, as others changed the resource, perhaps its status, or no answer came"
+    UNSURE = "unsure, as others changed the resource or its status, or no answer came"
     REFUSED = "refused"
     LATE = "not stable in time"
     SILENT = "not known, as Kubernetes does not answer"
@@ -68,32 +68,33 @@ class PatchStep(Enum):
     PATCH = "patch the specification"
     AWAIT = "wait until it is stable"
     RETURN = "patch its fields back"
-    AWAIT_RETURN = "wait until it is stable as it was"
+    AWAIT_RETURN = "wait until it is stable again"
 
-    KEPT = "the specification is the changed one"
-    RETURNED = "the fields of the change are as they were"
+    # Ends; messages print them with the reason of their row: "END, because REASON".
+    KEPT = "the specification stays changed"
+    RETURNED = "the changed fields have their previous values"
     UNCHANGED = "the specification was not changed"
-    ENDED_AS_BEFORE = "the job has ended, and the fields of the change are as they were"
-    ENDED_AS_CHANGED = "the job has ended, and the specification is the changed one"
-    CONFLICT = "others have set the fields of the change, which are left as they are"
+    ENDED_AS_BEFORE = "the job has ended, and the changed fields have their previous values"
+    ENDED_AS_CHANGED = "the job has ended, and the specification stays changed"
+    CONFLICT = "the changed fields stay as others have set them"
     AT_RISK = "the change stays in the specification until a patch keeps the state again"
-    GONE = "the resource was deleted"
-    NOT_STABLE = "the fields of the change are as they were, and the job does not become stable"
-    UNDECIDED = "it is not known what the specification is"
+    GONE = "nothing more is changed"
+    NOT_STABLE = "the changed fields have their previous values, and the job is not stable"
+    UNDECIDED = "it is not known whether the specification is changed"
     LEFT = "interrupted twice"
 
 
-PATCHES_LEFT = frozenset({PatchStep.AT_RISK, PatchStep.UNDECIDED, PatchStep.LEFT})
+UNFINISHED_PATCH_ENDS = frozenset({PatchStep.AT_RISK, PatchStep.UNDECIDED, PatchStep.LEFT})
 """Ends after which the journal stays, for --resume."""
 PATCH_ENDS = frozenset([*PatchStep][[*PatchStep].index(PatchStep.KEPT) :])
-"""Steps after which the patch is over, for this process: all from that one on."""
+"""Ends of a patch for this process: KEPT, and all members after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatchObservation:
     """Input of the decision on the next step."""
 
-    # The journal: its last patch, and whether that had its effect.
+    # The journal: its last patch, and whether that took effect.
     requested: PatchRequest
     is_patched: bool
     # Kubernetes: the specification, and how far the operator is with it.
@@ -117,34 +118,33 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     # Nothing was patched.
     row(PatchStep.UNCHANGED, "nothing was patched yet",
         interrupts=(1, 2), requested=PatchRequest.NOTHING),
-    row(PatchStep.UNCHANGED, "nothing was patched yet",
+    row(PatchStep.UNCHANGED, "Kubernetes does not answer",
         outcome=PatchOutcome.SILENT, requested=PatchRequest.NOTHING),
     # Interrupts and answers after which nothing is patched.
     row(PatchStep.LEFT, "the second interrupt ends the process", interrupts=2),
-    row(PatchStep.UNDECIDED, "no step follows from an unknown answer",
-        outcome=PatchOutcome.SILENT),
-    row(PatchStep.GONE, "there is nothing to change", fields=PatchedFields.GONE),
+    row(PatchStep.UNDECIDED, "Kubernetes does not answer", outcome=PatchOutcome.SILENT),
+    row(PatchStep.GONE, "the resource was deleted", fields=PatchedFields.GONE),
     # Fields of the patch that others have set since.
-    row(PatchStep.UNCHANGED, "others have set its fields meanwhile",
+    row(PatchStep.UNCHANGED, "others have set these fields meanwhile",
         requested=PatchRequest.NOTHING, fields=(PatchedFields.NEW, PatchedFields.OTHER)),
-    row(PatchStep.CONFLICT, "they are theirs", fields=PatchedFields.OTHER),
-    row(PatchStep.CONFLICT, "they have put them back",
+    row(PatchStep.CONFLICT, "a patch would overwrite them", fields=PatchedFields.OTHER),
+    row(PatchStep.CONFLICT, "they have restored the previous values",
         requested=PatchRequest.TRY, is_patched=True, fields=PatchedFields.OLD),
-    row(PatchStep.CONFLICT, "they have changed them again",
+    row(PatchStep.CONFLICT, "they have made the change again",
         requested=PatchRequest.RETURN, is_patched=True, fields=PatchedFields.NEW),
     # The operator starts a job that has ended again when its specification changes.
     row(PatchStep.ENDED_AS_BEFORE, "a patch would start it again",
         fields=PatchedFields.OLD, reconciliation=Reconciliation.ENDED),
     row(PatchStep.ENDED_AS_CHANGED, "a patch would start it again",
         fields=PatchedFields.NEW, reconciliation=Reconciliation.ENDED),
-    # Before the patch, which is only for a resource that has not changed.
+    # Before the patch, which is only for an unchanged resource.
     row(PatchStep.UNCHANGED, "a patch would lose the state of the job",
         others=OtherFields.RISKY, fields=PatchedFields.OLD,
         requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
-    row(PatchStep.UNCHANGED, "others have changed what it rests on",
+    row(PatchStep.UNCHANGED, "others have changed other fields",
         others=OtherFields.CHANGED, fields=PatchedFields.OLD,
         requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
-    row(PatchStep.UNCHANGED, "Kubernetes does not allow it",
+    row(PatchStep.UNCHANGED, "Kubernetes refuses the patch",
         outcome=PatchOutcome.REFUSED, fields=PatchedFields.OLD,
         requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
     row(PatchStep.PATCH, "the job runs as specified",
@@ -158,33 +158,33 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     # The changed specification.
     row(PatchStep.AT_RISK, "a patch back would lose the state of the job",
         others=OtherFields.RISKY, fields=PatchedFields.NEW),
-    row(PatchStep.AWAIT, "the operator undoes it by itself first",
+    row(PatchStep.AWAIT, "the operator is rolling it back",
         requested=PatchRequest.TRY, reconciliation=Reconciliation.ROLLING_BACK,
         outcome=_ANSWERED),
-    row(PatchStep.RETURN, "others have changed what it rests on",
+    row(PatchStep.RETURN, "others have changed other fields",
         requested=PatchRequest.TRY, others=OtherFields.CHANGED),
-    row(PatchStep.RETURN, "the first interrupt takes it back",
+    row(PatchStep.RETURN, "the command was interrupted",
         requested=PatchRequest.TRY, interrupts=(1, 2)),
-    row(PatchStep.RETURN, "it does not become stable",
+    row(PatchStep.RETURN, "it is not stable in time",
         requested=PatchRequest.TRY, outcome=PatchOutcome.LATE),
-    row(PatchStep.RETURN, "the job does not run so",
+    row(PatchStep.RETURN, "the job does not run with the change",
         requested=PatchRequest.TRY, reconciliation=_NOT_RUNNING),
-    row(PatchStep.KEPT, "the job runs so",
+    row(PatchStep.KEPT, "the job runs with the change",
         requested=PatchRequest.TRY, reconciliation=Reconciliation.STABLE),
-    row(PatchStep.AWAIT, "the operator is at it", requested=PatchRequest.TRY),
+    row(PatchStep.AWAIT, "the operator carries it out", requested=PatchRequest.TRY),
     # The way back.
-    row(PatchStep.UNDECIDED, "Kubernetes does not allow it",
+    row(PatchStep.UNDECIDED, "Kubernetes refuses the patch back",
         requested=PatchRequest.RETURN, fields=PatchedFields.NEW, outcome=PatchOutcome.REFUSED),
     row(PatchStep.RETURN, "the patch had no effect",
         requested=PatchRequest.RETURN, fields=PatchedFields.NEW),
     row(PatchStep.RETURNED, "the job runs as before",
         requested=PatchRequest.RETURN, reconciliation=Reconciliation.STABLE,
         others=OtherFields.SAME),
-    row(PatchStep.RETURNED, "the rest of the specification is theirs",
+    row(PatchStep.RETURNED, "others have changed other fields",
         requested=PatchRequest.RETURN, others=(OtherFields.CHANGED, OtherFields.RISKY)),
-    row(PatchStep.NOT_STABLE, "its own events say why",
+    row(PatchStep.NOT_STABLE, "the operator was not done in time",
         requested=PatchRequest.RETURN, outcome=PatchOutcome.LATE),
-    row(PatchStep.AWAIT_RETURN, "the operator is at it", requested=PatchRequest.RETURN),
+    row(PatchStep.AWAIT_RETURN, "the operator carries it out", requested=PatchRequest.RETURN),
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """A change of a specification: it becomes stable, or its fields are taken back.
 
-A loop observes, decides by the table (`patch_table`), and acts until the decision is an end, as for
-moves. A patch carries the version of the resource that was read, so that it does not overwrite
+As for moves, a loop observes, decides by the table (`patch_table`), and acts until the decision is
+an end. A patch contains the version of the resource that was read, so that it does not overwrite
 later changes by others. The first Ctrl-C takes the change back; the second one leaves it for
 --resume.
 """
@@ -25,7 +25,7 @@ from streamplace.flink.operator.journal import (
 from streamplace.flink.operator.merge_patch import changes
 from streamplace.flink.operator.patch_table import (
     PATCH_ENDS,
-    PATCHES_LEFT,
+    UNFINISHED_PATCH_ENDS,
     OtherFields,
     PatchedFields,
     PatchObservation,
@@ -47,11 +47,11 @@ from streamplace.flink.store import StoreError, utc_now
 from streamplace.model.message_text import shown
 
 NOTICE_SECONDS = 10.0
-"""Time between two lines about a wait."""
+"""Time between two messages about a wait."""
 
 
 def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
-    """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
+    """Raise FlinkError if a change would lose the state of the job, or is not allowed."""
     resource.refuse_shared()
     if resource.owners:
         raise FlinkError(
@@ -61,13 +61,13 @@ def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
     if not keeps_state(resource.spec):
         mode = shown(str(resource.job.get("upgradeMode", "stateless")))
         raise FlinkError(
-            f"{resource.title} has upgradeMode {mode}, so each change "
-            "loses the state of the job; set it to savepoint or last-state"
+            f"{resource.title} has upgradeMode {mode}, so each change loses the state of the job; "
+            "set it to savepoint or last-state"
         )
     JournalMap(api, resource.namespace, resource.name).check(resource)
     if (state := reconciliation_of(resource)) is not Reconciliation.STABLE:
         raise FlinkError(f"{resource.title} is {state.value}, not {STABLE}; wait for it")
-    api.patch(f"{resource.path}?dryRun=All", {})  # a right that is missing shows now
+    api.patch(f"{resource.path}?dryRun=All", {})  # shows missing rights
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Patched:
 
     step: PatchStep
     reason: str
-    # Seconds since the first patch, there and back; None if another process has sent it.
+    # Seconds since the first patch, including the way back; None if another process sent it.
     seconds: float | None
 
 
@@ -87,9 +87,9 @@ def reconciliation_of(resource: FlinkResource) -> Reconciliation:
         return Reconciliation.SUSPENDED
     if not resource.is_reconciled:
         return Reconciliation.WAITING
-    found = {state.value: state for state in Reconciliation}.get(resource.lifecycle)
-    if found in (Reconciliation.ROLLING_BACK, Reconciliation.ROLLED_BACK):
-        return found
+    reported = {state.value: state for state in Reconciliation}.get(resource.lifecycle)
+    if reported in (Reconciliation.ROLLING_BACK, Reconciliation.ROLLED_BACK):
+        return reported
     if resource.has_ended:
         return Reconciliation.ENDED
     if resource.lifecycle == STABLE:
@@ -116,10 +116,10 @@ class PatchTransaction:
     _interrupts: int = field(default=0, init=False)
     _resource: FlinkResource | None = field(default=None, init=False)
     _began: float | None = field(default=None, init=False)  # when the first patch was sent
-    _since: float | None = field(default=None, init=False)  # when it was first waited for
-    _notices: int = field(default=0, init=False)  # lines about the present wait
-    _patched_at: str = field(default="", init=False)  # UTC, as events have it
-    _in_vain_since: float | None = field(default=None, init=False)  # patches without an answer
+    _waiting_since: float | None = field(default=None, init=False)  # start of the present wait
+    _notices: int = field(default=0, init=False)  # messages about the present wait
+    _patched_at: str = field(default="", init=False)  # time of the last patch, as in events
+    _unsure_since: float | None = field(default=None, init=False)  # first unsure patch
 
     @property
     def journal(self) -> PatchJournal:
@@ -128,28 +128,28 @@ class PatchTransaction:
 
     def run(self) -> Patched:
         """Carry the change out, or finish it; raise KeyboardInterrupt after an interrupt."""
-        step, reason = PatchStep.LEFT, ""  # after an interrupt while another one is handled
+        step, reason = PatchStep.LEFT, ""  # if an interrupt arrives while another one is handled
         failure: StoreError | None = None
         try:
             step, reason = self._until_end()
         except KeyboardInterrupt:
             self._interrupts += 1
-        except StoreError as error:  # nothing is patched that is not written down before
+        except StoreError as error:  # without a journal, nothing is patched
             failure = error
         finally:
-            is_left = step in PATCHES_LEFT
+            is_left = step in UNFINISHED_PATCH_ENDS
             try:
                 self.claim.leave() if is_left else self.claim.end()
             except StoreError as error:
                 is_left = True
                 self.tell(str(error))
         owner = self.journal.owner
-        if theirs := self._theirs():
-            self.tell(f"others have changed {theirs} of {owner}; that stays as they have set it")
+        if changed := self._changes_by_others():
+            self.tell(f"others have changed {changed} of {owner}; these changes stay")
         if step is PatchStep.AT_RISK and self._resource is not None:
             mode = {"upgradeMode": self.journal.before["job"]["upgradeMode"]}
             command = self._resource.patch_command_of({"job": mode})
-            self.tell(f"first let changes keep the state again: {command}")
+            self.tell(f"first set upgradeMode back, so that patches keep the state: {command}")
         if is_left:
             self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
         if self._interrupts:
@@ -157,7 +157,7 @@ class PatchTransaction:
             raise KeyboardInterrupt
         if failure is not None:
             raise failure
-        if step in PATCHES_LEFT:
+        if step in UNFINISHED_PATCH_ENDS:
             raise FlinkError(f"{owner}: {step.value}, because {reason}")
         seconds = None if self._began is None else monotonic() - self._began
         return Patched(step, reason, seconds)
@@ -177,7 +177,9 @@ class PatchTransaction:
                     return step, reason
                 self._outcome = PatchOutcome.DONE
                 if step is PatchStep.RETURN:
-                    self.tell(f"patching {self._fields()} of {self.journal.owner} back: {reason}")
+                    self.tell(
+                        f"patching {self._field_names()} of {self.journal.owner} back: {reason}"
+                    )
                 acts[step]()
             except KeyboardInterrupt:
                 self._interrupts, self._outcome = self._interrupts + 1, PatchOutcome.DONE
@@ -196,13 +198,13 @@ class PatchTransaction:
                 self._wait_for_effect(EFFECT_SECONDS, str(error))
 
     def _wait_for_effect(self, pause: float, why: str) -> None:
-        """Wait as a patch may have its effect a little later; in vain for too long, it is none."""
-        if self._in_vain_since is None:
-            self._in_vain_since = monotonic()
+        """Wait for a late effect of a patch, which counts as refused after SILENCE_SECONDS."""
+        if self._unsure_since is None:
+            self._unsure_since = monotonic()
             if why:
                 self.tell(why)
         sleep(pause)
-        is_late = monotonic() - self._in_vain_since >= SILENCE_SECONDS
+        is_late = monotonic() - self._unsure_since >= SILENCE_SECONDS
         self._outcome = PatchOutcome.REFUSED if is_late else PatchOutcome.UNSURE
 
     def _observed(self) -> PatchObservation:
@@ -217,7 +219,7 @@ class PatchTransaction:
         else:
             fields, others = journal.fields_in(resource.spec), journal.others_in(resource.spec)
         is_patched = journal.is_patched or fields is _EFFECTS.get(journal.requested)
-        if is_patched is not journal.is_patched:  # the answer was lost, but not the patch
+        if is_patched is not journal.is_patched:  # the patch took effect, its answer was lost
             self.claim.save(is_patched=True)
         return PatchObservation(
             journal.requested,
@@ -230,12 +232,12 @@ class PatchTransaction:
         )
 
     def _read(self) -> FlinkResource | None:
-        """Read the resource; None if it was deleted. Silence that is too long is an outcome."""
+        """Read the resource; None if it was deleted. After SILENCE_SECONDS, set the outcome."""
         deadline = monotonic() + SILENCE_SECONDS
         while True:
             try:
                 return read_deployment(self.api, self.journal.namespace, self.journal.name)
-            except FlinkError as error:  # credentials may be replaced, too
+            except FlinkError as error:  # also while credentials are replaced
                 if monotonic() >= deadline:
                     self.tell(str(error))
                     self._outcome = PatchOutcome.SILENT
@@ -256,22 +258,22 @@ class PatchTransaction:
         assert self._resource is not None
         version = self._resource.document["metadata"]["resourceVersion"]
         document = {"metadata": {"resourceVersion": version}, "spec": patch}
-        self._patched_at, self._since = utc_now(), None
+        self._patched_at, self._waiting_since = utc_now(), None
         is_try = self.journal.requested is PatchRequest.TRY
         self._began = self._began or (monotonic() if is_try else None)
         self.api.patch(self._resource.path, document)
         self.claim.save(is_patched=True)
 
     def _await(self) -> None:
-        """Wait a moment while the operator is at it."""
+        """Wait for a moment while the operator carries the specification out."""
         assert self._resource is not None
-        self._in_vain_since = None
-        if self._since is None:
-            self._since, self._notices = monotonic(), 0
-        waited = monotonic() - self._since
+        self._unsure_since = None
+        if self._waiting_since is None:
+            self._waiting_since, self._notices = monotonic(), 0
+        waited = monotonic() - self._waiting_since
         if waited >= self.timeout:
-            self._outcome, self._since = PatchOutcome.LATE, None
-            self.tell(f"{self.journal.owner} is not stable after {self.timeout:g} s{self._why()}")
+            self._outcome, self._waiting_since = PatchOutcome.LATE, None
+            self.tell(f"{self.journal.owner} is not stable after {self.timeout:g} s{self._cause()}")
             return
         if waited >= (self._notices + 1) * NOTICE_SECONDS:
             self._notices += 1
@@ -284,18 +286,18 @@ class PatchTransaction:
 
     # Messages.
 
-    def _fields(self) -> str:
+    def _field_names(self) -> str:
         """Names of the fields of the patch."""
-        own = changes(self.journal.before, self.journal.after)
-        return " and ".join(".".join(path) for path, *_ in own)
+        changed = changes(self.journal.before, self.journal.after)
+        return " and ".join(".".join(path) for path, *_ in changed)
 
-    def _theirs(self) -> str:
-        """Changes of the resource by others, as it was last read."""
+    def _changes_by_others(self) -> str:
+        """Changes by others in the last read version of the resource."""
         if self._resource is None or self._outcome is PatchOutcome.SILENT:
             return ""
         return self.journal.changed_by_others(self._resource.spec)
 
-    def _why(self) -> str:
+    def _cause(self) -> str:
         """Messages of the operator and of Kubernetes on the last failure."""
         if (resource := self._resource) is None:
             return ""

@@ -1,7 +1,7 @@
 """A job as a resource of Flink's operator: its specification, its status and its pods.
 
-``kubernetes:NAMESPACE/NAME`` names a FlinkDeployment or a FlinkSessionJob. Flink's REST interface
-is reached through the API server, as the service ``…-rest`` of the cluster.
+``kubernetes:NAMESPACE/NAME`` names a FlinkDeployment or a FlinkSessionJob. The API server is a
+proxy of Flink's REST interface, the service ``…-rest`` of the cluster.
 """
 
 import json
@@ -27,12 +27,12 @@ from streamplace.io.fields import Finite, ListOf
 from streamplace.model.message_text import counted, shown
 
 SCHEME = "kubernetes:"
-VERSION_OF_API = "flink.apache.org/v1beta1"
-GROUP = f"/apis/{VERSION_OF_API}"
+API_VERSION = "flink.apache.org/v1beta1"
+GROUP = f"/apis/{API_VERSION}"
 PLURALS = {DEPLOYMENT: "flinkdeployments", SESSION_JOB: "flinksessionjobs"}
 CONFIGURATION = "flinkConfiguration"
 PREFIX = "streamplace.io/"
-"""Beginning of the names of annotations that are read here."""
+"""Prefix of the annotations that are read here."""
 REST_PORT = "8081"
 VERSION = re.compile(r"v([12])_(\d{1,3})")
 """Versions of Flink as the operator writes them, such as ``v2_3``."""
@@ -43,11 +43,11 @@ OWNERS = {
     "helm-controller": "Flux",
     "helm": "Helm",
 }
-"""Managers of a specification that is kept in files: fields that others change, they undo."""
+"""Tools that keep a specification in files and undo changes by others: field manager → name."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?")
 
 
-def read_of(**kinds: Any) -> Any:
+def optional_fields(**kinds: Any) -> Any:
     """Type of an object with these optional fields."""
     make: Any = TypedDict
     return make("Fields", kinds, total=False)
@@ -55,17 +55,17 @@ def read_of(**kinds: Any) -> Any:
 
 _ROWS: Any = ListOf
 _NAMED = rows(name=str)
-_POD = read_of(
+_POD = optional_fields(
     nodeName=str,
-    containers=_ROWS[read_of(name=Required[str], volumeMounts=_NAMED)],
+    containers=_ROWS[optional_fields(name=Required[str], volumeMounts=_NAMED)],
     volumes=_NAMED,
 )
-_PODS = read_of(
+_PODS = optional_fields(
     replicas=Amount,
-    resource=read_of(cpu=Finite, memory=str),
-    podTemplate=read_of(spec=_POD),
+    resource=optional_fields(cpu=Finite, memory=str),
+    podTemplate=optional_fields(spec=_POD),
 )
-_METADATA = read_of(
+_METADATA = optional_fields(
     name=Required[str],
     namespace=str,
     generation=Amount,
@@ -75,27 +75,27 @@ _METADATA = read_of(
     labels=dict[str, str],
     annotations=dict[str, str],
     ownerReferences=rows(kind=str, name=str),
-    managedFields=_ROWS[read_of(manager=str)],
+    managedFields=_ROWS[optional_fields(manager=str)],
 )
-_SPEC = read_of(
+_SPEC = optional_fields(
     deploymentName=str,
     flinkVersion=str,
     flinkConfiguration=dict[str, Any],
     mode=str,
-    podTemplate=read_of(spec=_POD),
+    podTemplate=optional_fields(spec=_POD),
     jobManager=_PODS,
     taskManager=_PODS,
-    job=read_of(state=str, parallelism=Amount, upgradeMode=str),
+    job=optional_fields(state=str, parallelism=Amount, upgradeMode=str),
 )
-_STATUS = read_of(
+_STATUS = optional_fields(
     observedGeneration=Amount,
     lifecycleState=str,
     error=str,
     jobManagerDeploymentStatus=str,
-    jobStatus=read_of(state=str, jobId=str),
+    jobStatus=optional_fields(state=str, jobId=str),
 )
 _RESOURCE = TypeAdapter(
-    read_of(
+    optional_fields(
         apiVersion=Literal["flink.apache.org/v1beta1"],
         kind=str,
         metadata=Required[_METADATA],
@@ -109,9 +109,9 @@ _NAMES = TypeAdapter(fields(items=rows(metadata=fields(name=str))))
 _EVENTS = TypeAdapter(
     fields(
         items=_ROWS[
-            read_of(
-                metadata=Required[read_of(creationTimestamp=str)],
-                involvedObject=Required[read_of(kind=str, name=str)],
+            optional_fields(
+                metadata=Required[optional_fields(creationTimestamp=str)],
+                involvedObject=Required[optional_fields(kind=str, name=str)],
                 type=str,
                 reason=str,
                 message=str,
@@ -133,8 +133,8 @@ class FlinkResource:
     name: str
     document: Mapping[str, Any]  # the resource itself
     cluster: Mapping[str, Any]  # the FlinkDeployment of the cluster
-    nodes: tuple[str, ...] = ()  # of each pod of a TaskManager; "" if it waits for one
-    # Settings of the JobManager, if it was asked; they include the operator's for all jobs.
+    nodes: tuple[str, ...] = ()  # of each pod of a TaskManager; "" if it waits for a node
+    # Settings of the JobManager, if it was asked; they include the operator's defaults.
     running: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -149,7 +149,7 @@ class FlinkResource:
 
     @property
     def rest_path(self) -> str:
-        """Path of Flink's REST interface at the API server, which is a proxy of its service."""
+        """Path of Flink's REST interface at the API server."""
         settings, name = self.configuration, self.cluster["metadata"]["name"]
         scheme = "https:" if settings.get("security.ssl.rest.enabled", "").lower() == "true" else ""
         port = settings.get("rest.port", REST_PORT)
@@ -166,7 +166,7 @@ class FlinkResource:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """Status by the operator; empty until the first one."""
+        """Status by the operator; empty until it has reported one."""
         status: Mapping[str, Any] = self.document.get("status") or {}
         return status
 
@@ -178,20 +178,20 @@ class FlinkResource:
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Annotations by which its users tell limits, without their prefix."""
-        own = self.document["metadata"].get("annotations") or {}
-        return {k.removeprefix(PREFIX): v for k, v in own.items() if k.startswith(PREFIX)}
+        """Annotations with limits set by users, without their prefix."""
+        rows = self.document["metadata"].get("annotations") or {}
+        return {k.removeprefix(PREFIX): v for k, v in rows.items() if k.startswith(PREFIX)}
 
     @property
     def job_id(self) -> str:
-        """Id of the job when this was read; empty if the operator has not reported one."""
+        """Id of the job; empty if the operator has not reported one."""
         return str((self.status.get("jobStatus") or {}).get("jobId") or "")
 
     @property
     def counts_pods(self) -> bool:
-        """Whether the specification has the number of pods, all of whose slots the job then uses.
+        """Whether the specification has a number of pods; the job then uses all of their slots.
 
-        Else the number of pods follows from the parallelism.
+        Otherwise, the number of pods follows from the parallelism.
         """
         manager = self.spec.get("taskManager") or {}
         return manager.get("replicas") is not None
@@ -209,30 +209,31 @@ class FlinkResource:
 
     @property
     def error(self) -> str:
-        """Why the operator has failed with it; empty if it has not."""
+        """Error of the operator; empty if there is none."""
         text = self.status.get("error") or ""
-        with suppress(ValidationError):  # an exception as JSON, or a sentence
+        with suppress(ValidationError):  # the status has an exception as JSON, or a sentence
             text = _FAILURE.validate_json(text)["message"]
         return shown(text, 300)
 
     @property
     def is_reconciled(self) -> bool:
-        """Whether the operator has taken up the specification as it is."""
+        """Whether the operator has taken up the current specification."""
         observed = self.status.get("observedGeneration")
         return observed is not None and observed == self.document["metadata"].get("generation")
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """Flink's settings by the specification of the cluster and of the job, and as it runs."""
-        own = flat(self.spec.get(CONFIGURATION) or {})
-        return {**self.running, **flat(self.cluster["spec"].get(CONFIGURATION) or {}), **own}
+        """Flink's settings: of the job, else of its cluster, else of the JobManager."""
+        specs = (self.cluster["spec"], self.spec)
+        cluster, job = (flat(spec.get(CONFIGURATION) or {}) for spec in specs)
+        return {**self.running, **cluster, **job}
 
     def as_run(self, rest: Rest) -> "FlinkResource":
-        """The resource with the settings of the JobManager, if it shows them."""
+        """The resource with the settings of the JobManager, if Flink shows them."""
         return replace(self, running=shown_settings(rest) or {})
 
     def setting_path(self, key: str) -> tuple[str, ...]:
-        """Keys of a setting in the specification of the cluster, where it stands if it does."""
+        """Keys of a setting in the specification of the cluster, which may nest it."""
         settings = self.cluster["spec"].get(CONFIGURATION) or {}
         return (CONFIGURATION, *(_keys(settings, key) or (key,)))
 
@@ -249,17 +250,17 @@ class FlinkResource:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the job is not to run."""
+        """Whether the specification suspends the job."""
         return bool(self.job.get("state", "running") == "suspended")
 
     @property
     def owners(self) -> Sequence[Mapping[str, Any]]:
-        """Resources that have made this one, such as a FlinkBlueGreenDeployment."""
+        """Resources that have created this one, such as a FlinkBlueGreenDeployment."""
         return self.document["metadata"].get("ownerReferences") or ()
 
     @property
     def owner(self) -> str:
-        """Tool that manages the specification, such as Argo CD; empty if none is seen."""
+        """Tool that manages the specification, such as Argo CD; empty if none is known."""
         metadata = self.document["metadata"]
         if self.owners:
             return shown(f"{self.owners[0]['kind']} {self.owners[0]['name']}")
@@ -277,22 +278,22 @@ class FlinkResource:
         """Warnings of Kubernetes about the resource and its pods since a time, in order."""
         path, name = f"/api/v1/namespaces/{self.namespace}", self.cluster["metadata"]["name"]
         pods = api.get(f"{path}/pods?{urlencode({'labelSelector': f'app={name}'})}")
-        own = {(self.kind, self.name), ("Deployment", name)}
-        own |= {
+        objects = {(self.kind, self.name), ("Deployment", name)}
+        objects |= {
             ("Pod", pod["metadata"]["name"]) for pod in checked(_LIST, pods, "the pods")["items"]
         }
-        found = []
+        warnings = []
         for row in checked(_EVENTS, api.get(f"{path}/events"), "the events")["items"]:
-            about, words = row["involvedObject"], f"{row.get('reason')}: {row.get('message')}"
+            about, text = row["involvedObject"], f"{row.get('reason')}: {row.get('message')}"
             times = (row.get("lastTimestamp"), row.get("eventTime"))
             at = next(filter(None, times), row["metadata"].get("creationTimestamp")) or ""
-            is_own = (about.get("kind"), about.get("name")) in own
+            is_own = (about.get("kind"), about.get("name")) in objects
             if is_own and row.get("type") == "Warning" and at >= since:
-                found.append((at, words))
-        return [words for _, words in sorted(found)]
+                warnings.append((at, text))
+        return [text for _, text in sorted(warnings)]
 
     def patch_command(self, path: str) -> str:
-        """Command line that applies a merge patch in a file to the cluster."""
+        """Command line that patches the cluster with a file."""
         return f"{self._patch_command} --patch-file {quote(path)}"
 
     def patch_command_of(self, spec: Mapping[str, Any]) -> str:
@@ -307,7 +308,7 @@ class FlinkResource:
         )
 
     def refuse_shared(self) -> None:
-        """Raise FlinkError if other jobs have the same pods."""
+        """Raise FlinkError if other jobs share the pods."""
         if self.kind == SESSION_JOB:
             raise FlinkError(
                 f"pods and balance mode are those of the cluster of {self.title}, which its "
@@ -315,7 +316,7 @@ class FlinkResource:
             )
 
     def __str__(self) -> str:
-        """One line."""
+        """Describe the resource in one line."""
         manager = self.cluster["spec"].get("taskManager") or {}
         resource = manager.get("resource") or {}
         nodes = sorted({*self.nodes} - {""})
@@ -334,13 +335,13 @@ class FlinkResource:
         return f"{text}; kept by {self.owner}" if self.owner else text
 
     def check(self) -> None:
-        """Raise FlinkError if the job does not run as its specification says."""
+        """Raise FlinkError if the job does not run as specified."""
         where = self.title
         if self.document["metadata"].get("deletionTimestamp"):
             raise FlinkError(f"{where} is being deleted")
         if self.version == (0, 0):
             version = str(self.cluster["spec"].get("flinkVersion", ""))
-            raise FlinkError(f"{where} has flinkVersion {shown(version)}, which is not known")
+            raise FlinkError(f"{where} has an unknown flinkVersion {shown(version)}")
         if not self.job:
             raise FlinkError(f"{where} is a session cluster; name one of its FlinkSessionJobs")
         if self.is_suspended:
@@ -352,24 +353,24 @@ class FlinkResource:
 
 
 def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, str]:
-    """Flink's settings by their names, of a document that may nest them, as the operator reads it.
+    """Flink's settings by name, from a document that may nest them, as the operator reads it.
 
     >>> flat({"taskmanager": {"numberOfTaskSlots": 2}, "job.autoscaler.enabled": True})
     {'taskmanager.numberOfTaskSlots': '2', 'job.autoscaler.enabled': 'true'}
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{above}{name}.")
+            result |= flat(value, f"{above}{name}.")
         else:
             values = value if isinstance(value, list) else [value]
             texts = (str(v).lower() if isinstance(v, bool) else str(v) for v in values)
-            found[f"{above}{name}"] = ";".join(texts)
-    return found
+            result[f"{above}{name}"] = ";".join(texts)
+    return result
 
 
 def keeps_state(spec: Mapping[str, Any]) -> bool:
-    """Whether a job goes on with its state when its specification changes."""
+    """Whether a job keeps its state when its specification changes."""
     return (spec.get("job") or {}).get("upgradeMode") in ("savepoint", "last-state")
 
 
@@ -384,7 +385,7 @@ def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
 
 
 def _keys(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Keys of a setting in a document that may nest them; empty if it is not there."""
+    """Keys of a setting in a document that may nest them; empty if it is missing."""
     for name, value in settings.items():
         if name == key:
             return (name,)
@@ -395,7 +396,7 @@ def _keys(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def named(address: str) -> tuple[str, str] | None:
-    """Namespace and name of a resource; None for another address.
+    """Namespace and name in the address of a resource; None for another address.
 
     >>> named("kubernetes:flink/count"), named("http://localhost:8081")
     (('flink', 'count'), None)
@@ -409,7 +410,7 @@ def named(address: str) -> tuple[str, str] | None:
 
 
 def namespace_in(address: str) -> str | None:
-    """Namespace of an address that names no resource in it; None for another address.
+    """Namespace in an address without the name of a resource; None for another address.
 
     >>> namespace_in("kubernetes:flink"), namespace_in("kubernetes:flink/count")
     ('flink', None)
@@ -420,18 +421,18 @@ def namespace_in(address: str) -> str | None:
 
 def names_in(api: KubernetesApi, namespace: str) -> list[str]:
     """Names of the FlinkDeployments and FlinkSessionJobs of a namespace, in order."""
-    found = set[str]()
+    names = set[str]()
     for kind in PLURALS:
         try:
             answer = api.get(_path(kind, namespace))
         except ApiRefusal as error:
-            raise _without_operator(api) if error.status == 404 else error from None
-        found |= {row["metadata"]["name"] for row in checked(_NAMES, answer, kind)["items"]}
-    if not found:
+            raise _no_operator(api) if error.status == 404 else error from None
+        names |= {row["metadata"]["name"] for row in checked(_NAMES, answer, kind)["items"]}
+    if not names:
         raise FlinkError(
             f"namespace {namespace} has no FlinkDeployment or FlinkSessionJob, or does not exist"
         )
-    return sorted(found)
+    return sorted(names)
 
 
 def read_resource(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
@@ -445,7 +446,7 @@ def read_resource(api: KubernetesApi, namespace: str, name: str) -> FlinkResourc
 
 
 def _only(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
-    """The resource of a name: of a session cluster and a job of that name, the job."""
+    """The resource of a name; the job if a session cluster and a job have the name."""
     deployment = read_deployment(api, namespace, name)
     document = _read(api, SESSION_JOB, namespace, name)
     if document is None and deployment is None:
@@ -457,15 +458,15 @@ def _only(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
         raise FlinkError(
             f"a FlinkDeployment and a FlinkSessionJob have the name {namespace}/{name}; rename one"
         )
-    above = document["spec"].get("deploymentName", "")
-    cluster = _read(api, DEPLOYMENT, namespace, above) if _NAME.fullmatch(above) else None
+    owner = document["spec"].get("deploymentName", "")
+    cluster = _read(api, DEPLOYMENT, namespace, owner) if _NAME.fullmatch(owner) else None
     if cluster is None:
-        raise FlinkError(f"{namespace}/{name} names a cluster {shown(above)}, which does not exist")
+        raise FlinkError(f"{namespace}/{name} names a cluster {shown(owner)}, which does not exist")
     return FlinkResource(SESSION_JOB, namespace, name, document, cluster)
 
 
 def read_deployment(api: KubernetesApi, namespace: str, name: str) -> FlinkResource | None:
-    """Read a FlinkDeployment, without its pods; None if there is none of that name."""
+    """Read a FlinkDeployment, without its pods; None if it does not exist."""
     document = _read(api, DEPLOYMENT, namespace, name)
     if document is None:
         return None
@@ -473,44 +474,46 @@ def read_deployment(api: KubernetesApi, namespace: str, name: str) -> FlinkResou
 
 
 def _read(api: KubernetesApi, kind: str, namespace: str, name: str) -> Mapping[str, Any] | None:
-    """Document of a resource; None if there is none."""
+    """Document of a resource; None if it does not exist."""
     try:
         answer = api.get(_path(kind, namespace, name))
     except ApiRefusal as error:
         if error.missing == name:
             return None
-        raise _without_operator(api) if error.status == 404 else error from None
+        raise _no_operator(api) if error.status == 404 else error from None
     document: Mapping[str, Any] = checked(_RESOURCE, answer, f"{kind} {namespace}/{name}")
     metadata = document["metadata"]
-    found = (document.get("kind", kind), metadata.get("namespace", namespace), metadata["name"])
-    if found != (kind, namespace, name):
+    identity = (document.get("kind", kind), metadata.get("namespace", namespace), metadata["name"])
+    if identity != (kind, namespace, name):
         raise FlinkError(
-            f"Kubernetes answers with {shown(' '.join(found))} in place of {kind} {namespace}/"
+            f"Kubernetes answers with {shown(' '.join(identity))} in place of {kind} {namespace}/"
             f"{name}"
         )
     return document
 
 
-def _without_operator(api: KubernetesApi) -> FlinkError:
+def _no_operator(api: KubernetesApi) -> FlinkError:
     return FlinkError(
         f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's own address"
     )
 
 
-def checked(kind: TypeAdapter[Any], answer: Any, what: str) -> Any:
-    """Answer without nulls, as in a merge patch; raise FlinkError if it has another type."""
+def checked(kind: TypeAdapter[Any], answer: Any, name: str) -> Any:
+    """Answer without nulls, as in a merge patch; raise FlinkError if its type is wrong."""
     document = _without_nulls(answer)
     try:
         kind.validate_python(document, strict=True)
     except ValidationError as error:
-        raise FlinkError(f"Kubernetes has {what} in another form: {first_fault(error)}") from None
+        raise FlinkError(
+            f"Kubernetes answers with {name} in another form than expected: {first_fault(error)}"
+        ) from None
     return document
 
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(own) for key, own in value.items() if own is not None}
-    return [_without_nulls(own) for own in value] if isinstance(value, list) else value
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _path(kind: str, namespace: str, *name: str) -> str:

@@ -24,8 +24,8 @@ from streamplace.flink.program.submission import (
     ClusterJar,
     explained,
     is_spent,
-    own_name,
     submit,
+    unique_name,
     uploaded,
 )
 from streamplace.flink.rest.client import (
@@ -45,16 +45,16 @@ from streamplace.model.defaults import START_SECONDS
 from streamplace.model.message_text import listed, quoted
 
 RESTORING = "INITIALIZING"
-"""State of a task that has its slots and restores its state, and of a job without a plan yet."""
+"""State of a task that restores its state in its slots, and of a job that has no plan yet."""
 STARTING = frozenset({RESTORING, "CREATED", RUNNING})
 CHECK = {"streamplace.check": "true"}
 """Settings that make the pinning class check a job without submitting it."""
 FITS = "the job fits its placement"
-"""Message of the pinning class after it has checked a job, before the settings of the job."""
+"""Message of the pinning class after the check of a job; the settings of the job follow it."""
 
 
 class StillStarting(NoAnswer):
-    """A job has all its slots, but restores its state for longer than was waited."""
+    """A job has all its slots, but still restores its state after the timeout."""
 
 
 def apply(
@@ -67,13 +67,13 @@ def apply(
 ) -> str:
     """Submit a job with a placement, wait until all of it runs or has run, and return its id.
 
-    Operators without a parallelism of their own get the parallelism of the placement.
+    Operators whose parallelism the program does not set get the parallelism of the placement.
 
     Raises PlacementError when a device of the placement is not a TaskManager of the cluster, or
-    cannot be pinned to. Raises CopyRuns when a job that was started from the same savepoint is
-    running, or an unfinished move has taken it. Raises FlinkError when the cluster's scheduler
-    ignores placements, when the job is not the placed one, or when it does not start; nothing keeps
-    running unless Flink stops answering. Raises StillStarting when it still restores its state
+    cannot be pinned to. Raises CopyRuns when a job from the same savepoint is running, or when the
+    savepoint belongs to an unfinished move. Raises FlinkError when the cluster's scheduler ignores
+    placements, when the job is not the placed one, or when it does not start; the job is then
+    cancelled, unless Flink stops answering. Raises StillStarting when it still restores its state
     after ``seconds``; it is not cancelled.
     """
     deployment_of(rest).check_jobs()
@@ -89,7 +89,7 @@ def apply(
     except StillStarting:
         raise
     except BaseException as error:
-        _cancelled(rest, job, error)
+        _cancel(rest, job, error)
         raise
     return job
 
@@ -97,7 +97,7 @@ def apply(
 def _submitted(rest: Rest, jar: ClusterJar, program: Program, savepoint: Savepoint | None) -> str:
     """Submit a job and return its id.
 
-    Flink remembers the ids of jobs from a savepoint that ended long ago, so it gets the next one.
+    If Flink has accepted the id for an earlier job from the savepoint, the job gets the next one.
     """
     request = program.run_request(savepoint)
     ids = iter([secrets.token_hex(16)]) if savepoint is None else free_ids(rest, savepoint.path)
@@ -115,13 +115,13 @@ def _submitted(rest: Rest, jar: ClusterJar, program: Program, savepoint: Savepoi
                 f"{error}; whether job {job} was started is not known, so look for it before you "
                 "submit it again"
             ) from None
-        if is_new or savepoint is None:  # a random id is nobody else's
+        if is_new or savepoint is None:  # no other command has a random id
             return job
         raise CopyRuns(f"another command has started job {job} from the same savepoint")
 
 
-def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
-    """Cancel a job that did not start; if Flink does not answer, the error names its id."""
+def _cancel(rest: Rest, job: str, error: BaseException) -> None:
+    """Cancel a job that did not start; if Flink does not answer, raise an error with its id."""
     try:
         rest.cancel(job)
     except NoAnswer as silence:
@@ -137,14 +137,14 @@ def check(
 ) -> dict[str, str]:
     """Run a job's main method as ``apply`` would, submit nothing, and return the job's settings.
 
-    The resources of the job ``without`` count as free. The program must have all operators whose
-    state is in the ``savepoint``, if it can still be read.
+    The resources of the job ``without`` count as free. The program must have all operators with
+    state in the ``savepoint``, if that can still be read.
     """
     plan = None
-    with suppress(FlinkError):  # it may not run any more
+    with suppress(FlinkError):  # if it no longer runs
         plan = plan_of(rest.running_job(without))
-    answer = fitted(rest, layout, program.managed_mb, [without], plan)
-    with placed_upload(rest, program, answer) as jar:
+    pinning = fitted(rest, layout, program.managed_mb, [without], plan)
+    with placed_upload(rest, program, pinning) as jar:
         try:
             job = str(jar.run(program.run_request(savepoint, CHECK))["jobid"])
         except FlinkError as error:
@@ -161,25 +161,27 @@ def _settings(answer: str) -> dict[str, str]:
     match = re.search(rf"{FITS} <([A-Za-z0-9+/=]*)>", answer)
     lines = base64.b64decode(match[1]).decode().splitlines() if match else []
     pairs = (line.partition("=") for line in lines)
-    as_it_is = (".dir", ".name")
-    return {key: text if key.endswith(as_it_is) else text.lower() for key, _, text in pairs}
+    with_case = (".dir", ".name")
+    return {key: text if key.endswith(with_case) else text.lower() for key, _, text in pairs}
 
 
 @contextmanager
-def placed_upload(rest: Rest, program: Program, answer: Pinning) -> Iterator[ClusterJar]:
+def placed_upload(rest: Rest, program: Program, pinning: Pinning) -> Iterator[ClusterJar]:
     """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
     program.check()
-    name = own_name(f"placed-{program.jar.name}")
-    made = placed_jar(program.jar, program.libraries, answer, name)
-    with made as path, uploaded(rest, path) as jar:
+    name = unique_name(f"placed-{program.jar.name}")
+    with (
+        placed_jar(program.jar, program.libraries, pinning, name) as path,
+        uploaded(rest, path) as jar,
+    ):
         yield jar
 
 
 def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str]) -> None:
     """Wait until every subtask of a job runs; raise FlinkError as soon as one cannot.
 
-    It cannot run without the TaskManagers ``needed``; others may join meanwhile. If it still
-    restores its state at the end, StillStarting is raised.
+    The job cannot run without the TaskManagers ``needed``; others may join meanwhile. Raises
+    StillStarting when it still restores its state after ``seconds``.
     """
     for _ in turns(seconds):
         document = rest.job(job)
@@ -210,7 +212,7 @@ def refuse_lost(rest: Rest, needed: Collection[str]) -> None:
 
 UNCOUNTED = (
     "the placement does not say how many subtasks its operators have, so they were not counted; "
-    "a placement that 'streamplace place' writes does"
+    "placements from 'streamplace place' say it"
 )
 
 
@@ -237,7 +239,7 @@ class Verification:
     """Comparison of a running job with its placement."""
 
     checks: tuple[OperatorCheck, ...]
-    problems: tuple[str, ...] = ()  # sentences on problems that concern the whole job
+    problems: tuple[str, ...] = ()  # problems of the whole job, as sentences
     uncounted: tuple[str, ...] = ()  # operators whose number of subtasks is not in the placement
 
     @property
@@ -307,7 +309,7 @@ def verify(rest: Rest, job: str, layout: Layout) -> Verification:
 def check_placed(rest: Rest, job: str, layout: Layout) -> bool:
     """Whether a job runs as placed; False if it has finished by itself.
 
-    Raises FlinkError when it has ended otherwise, or runs elsewhere.
+    Raises FlinkError when it has ended in another way, or runs on other devices.
     """
     verification = verify(rest, job, layout)
     if verification.fine:

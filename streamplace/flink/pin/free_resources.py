@@ -31,56 +31,56 @@ from streamplace.model.message_text import listed, quoted
 from streamplace.planning.demand import group_slots
 
 Managers = Sequence[dict[str, Any]]
-ALL, LEFT, EXTERNAL = "totalResource", "freeResource", "extendedResources"
+TOTAL, FREE, EXTERNAL = "totalResource", "freeResource", "extendedResources"
 UNPAIRED = ("hash", "rebalance")
 """Partitionings that join every subtask to every other one, so that their order does not matter."""
 BUFFERS = (
     ("taskmanager.network.memory.buffers-per-channel", 2),
     ("taskmanager.network.memory.floating-buffers-per-gate", 8),
 )
-"""Numbers of network buffers per channel, and more of them per input or output; with defaults.
+"""Settings of network buffers: number per channel, further number per input or output; defaults.
 
-Flink 2 has the defaults as constants, and ignores the settings.
+Flink 2 ignores the settings; the defaults are constants there.
 """
 
 
 def fitted(
     rest: Rest,
     layout: Layout,
-    most_mb: int | None = None,
+    max_managed_mb: int | None = None,
     jobs: Sequence[str] = (),
     plan: JobPlan | None = None,
 ) -> Pinning:
     """Pinning with the free resources and managed memory of a cluster.
 
-    Raises an error if the cluster cannot run the placement. ``most_mb`` limits the managed memory
-    on each TaskManager. The resources of ``jobs`` count as free, as these will have ended. Network
-    memory is checked only with the ``plan`` of the job, whose streams need it.
+    Raises an error if the cluster cannot run the placement. ``max_managed_mb`` limits the managed
+    memory on each TaskManager. The resources of ``jobs`` count as free, because these will have
+    ended. Network memory is checked only with the ``plan`` of the job, whose streams need it.
     """
-    managers = left_without(rest, *jobs)
+    managers = managers_without(rest, *jobs)
     _check_prepared(managers, layout)
     _check_shared(rest, managers, layout.devices)
-    answer = pinning(layout, limits_of(managers, layout.spread_devices))
-    for group, counts in answer.spread.items():
+    pins = pinning(layout, limits_of(managers, layout.spread_devices))
+    for group, counts in pins.spread.items():
         for manager in managers:
-            _check_count(manager, answer.groups[group], counts.get(manager["id"], 0))
-    network = {} if plan is None else _network_bytes(rest, plan, layout, answer)
-    _check_slots(managers, _slots(layout, answer), network)
-    managed = {row["id"]: int(row[LEFT]["managedMemory"]) for row in managers}
-    if most_mb is not None:
-        managed = {name: min(mb, most_mb) for name, mb in managed.items()}
-    return replace(answer, managed=managed)
+            _check_count(manager, pins.groups[group], counts.get(manager["id"], 0))
+    network = {} if plan is None else _network_bytes(rest, plan, layout, pins)
+    _check_slots(managers, _slots(layout, pins), network)
+    managed = {row["id"]: int(row[FREE]["managedMemory"]) for row in managers}
+    if max_managed_mb is not None:
+        managed = {name: min(mb, max_managed_mb) for name, mb in managed.items()}
+    return replace(pins, managed=managed)
 
 
 def pinnable(layout: Layout, graph: StreamGraph, managers: Managers) -> Layout | None:
-    """Return a layout as it can be pinned; None if that is impossible.
+    """Return a layout that can be pinned; None if that is impossible.
 
-    If it takes more indexes than are left, the devices of operators without partners are sorted,
-    so that operators with equal numbers on the same devices have one index together. Layouts on
-    Future TaskManagers are returned unchanged.
+    Every operator that is spread over devices takes an index on each of them, unless another one
+    has the same devices in the same order. If the free indexes do not suffice, the devices of
+    operators whose subtasks are not paired are sorted, so that more operators share an index.
+    Layouts on future TaskManagers are returned unchanged.
 
-    ``managers`` have the resources that the job may use. Every operator that is spread over devices
-    takes an index on each of them, unless another one has the same devices in the same order.
+    ``managers``: TaskManagers with the resources that the job may use.
     """
     if not layout.devices <= {manager["id"] for manager in managers}:
         return layout
@@ -90,52 +90,52 @@ def pinnable(layout: Layout, graph: StreamGraph, managers: Managers) -> Layout |
         if stream.partitioning not in UNPAIRED
         for name in (stream.source, stream.target)
     }
-    merged = Layout({n: used if n in paired else sorted(used) for n, used in layout.items()})
-    for variant in (layout, merged):
+    in_order = Layout({n: used if n in paired else sorted(used) for n, used in layout.items()})
+    for variant in (layout, in_order):
         with suppress(PlacementError):
             pinning(variant, limits_of(managers, variant.spread_devices))
             return variant
     return None
 
 
-def left_without(rest: Rest, *jobs: str) -> list[dict[str, Any]]:
-    """TaskManagers with the resources of some jobs free, as they will be when these have ended."""
-    answer = []
+def managers_without(rest: Rest, *jobs: str) -> list[dict[str, Any]]:
+    """TaskManagers whose free resources include those of some jobs, as after the end of these."""
+    managers = []
     for row in rest.task_managers():
-        if row[LEFT] == row[ALL]:
-            answer.append(row)
+        if row[FREE] == row[TOTAL]:
+            managers.append(row)
             continue
         with suppress(Refusal):  # it has left the cluster in the meantime
-            answer.append(_without({**row, **rest.task_manager(row["id"])}, jobs))
-    return answer
+            managers.append(_without({**row, **rest.task_manager(row["id"])}, jobs))
+    return managers
 
 
 def _without(manager: Mapping[str, Any], jobs: Collection[str]) -> dict[str, Any]:
-    """Return a TaskManager as it will be when some jobs have released their slots."""
+    """TaskManager after some jobs have released their slots."""
     slots = manager.get("allocatedSlots", [])
-    held = [slot["resource"] for slot in slots if slot["jobId"] in jobs and "resource" in slot]
-    left = {
-        name: amount + sum(row.get(name, 0) for row in held)
-        for name, amount in manager[LEFT].items()
+    released = [slot["resource"] for slot in slots if slot["jobId"] in jobs and "resource" in slot]
+    free = {
+        name: amount + sum(row.get(name, 0) for row in released)
+        for name, amount in manager[FREE].items()
         if name != EXTERNAL
     }
-    if "networkMemory" in left:
-        left["networkMemory"] += len(held)  # Flink rounds each down
-    external = Counter(manager[LEFT].get(EXTERNAL, {}))
-    for row in held:
+    if "networkMemory" in free:
+        free["networkMemory"] += len(released)  # Flink rounds each down
+    external = Counter(manager[FREE].get(EXTERNAL, {}))
+    for row in released:
         external.update(row.get(EXTERNAL, {}))
-    return {**manager, LEFT: {**left, EXTERNAL: dict(external)}}
+    return {**manager, FREE: {**free, EXTERNAL: dict(external)}}
 
 
 def is_pinnable(manager: Mapping[str, Any]) -> bool:
     """Whether a TaskManager offers the resource of its own name."""
-    return resource(manager["id"]) in _amounts(manager, ALL)
+    return resource(manager["id"]) in _amounts(manager, TOTAL)
 
 
 def occupied_devices(managers: Managers) -> frozenset[str]:
-    """Devices to which nothing can be pinned, from TaskManagers and their free resources.
+    """Devices to which nothing can be pinned.
 
-    Other jobs use them exclusively, or they are not configured for pins although others are.
+    Other jobs occupy them fully, or they are not configured for pins although others are.
     """
     prepared = any(map(is_pinnable, managers))
     return frozenset(row["id"] for row in managers if prepared and _is_full(row))
@@ -143,14 +143,14 @@ def occupied_devices(managers: Managers) -> frozenset[str]:
 
 def _is_full(manager: Mapping[str, Any]) -> bool:
     """Whether nothing can be pinned to a TaskManager beside its present slots."""
-    return _amounts(manager, LEFT).get(resource(manager["id"]), 0) < 1
+    return _amounts(manager, FREE).get(resource(manager["id"]), 0) < 1
 
 
 def is_placed(job: str, managers: Managers) -> bool | None:
     """Whether slots of a job request their TaskManagers, as the slots of a placement do.
 
-    A slot of any other job has its part of everything that the TaskManager offers. None if no slot
-    shows it. Rows of ``managers`` have their slots, as `left_without` reports them.
+    A slot of any other job takes a share of every resource of its TaskManager. None if no slot
+    shows it. ``managers`` have their slots, as in the result of `managers_without`.
     """
     for manager in filter(is_pinnable, managers):
         for slot in manager.get("allocatedSlots", ()):
@@ -163,10 +163,9 @@ def is_placed(job: str, managers: Managers) -> bool | None:
 def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
     """Indexes and layers that are still free for spread groups on the TaskManagers in use."""
     rows = {manager["id"]: manager for manager in managers if manager["id"] in used}
-    # the devices that every TaskManager is configured for
-    start = limit_name(0, "")
-    configured = [
-        {name.removeprefix(start) for name in _amounts(row, ALL) if name.startswith(start)}
+    prefix = limit_name(0, "")
+    configured = [  # the devices that each TaskManager is configured for
+        {name.removeprefix(prefix) for name in _amounts(row, TOTAL) if name.startswith(prefix)}
         for row in rows.values()
     ]
     common = set[str].intersection(*configured) if rows else set[str]()
@@ -180,10 +179,10 @@ def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
 
 
 def _unused(manager: Mapping[str, Any], names: Iterable[str]) -> set[int]:
-    """Numbers of the unused ones among the first resources of a TaskManager."""
-    total, left = _amounts(manager, ALL), _amounts(manager, LEFT)
+    """Positions of unused resources in ``names``, up to the first that is not offered."""
+    total, free = _amounts(manager, TOTAL), _amounts(manager, FREE)
     offered = enumerate(takewhile(total.__contains__, names))
-    return {number for number, name in offered if left.get(name) == total[name]}
+    return {number for number, name in offered if free.get(name) == total[name]}
 
 
 def _amounts(manager: Mapping[str, Any], kind: str) -> Mapping[str, float]:
@@ -191,19 +190,19 @@ def _amounts(manager: Mapping[str, Any], kind: str) -> Mapping[str, float]:
     return amounts
 
 
-def _slots(layout: Layout, answer: Pinning) -> dict[str, dict[str, int]]:
-    """Device → slots that each group of a placement needs there."""
-    groups, devices = list(answer.groups), sorted(layout.devices)
-    of_operator = np.array([groups.index(answer.operators[name]) for name in layout], np.int32)
-    subtasks = [layout.counts(name) for name in layout]
-    counts = np.array([[own.get(device, 0) for own in subtasks] for device in devices])
+def _slots(layout: Layout, pins: Pinning) -> dict[str, dict[str, int]]:
+    """Device → group → number of slots that it needs there."""
+    groups, devices = list(pins.groups), sorted(layout.devices)
+    of_operator = np.array([groups.index(pins.operators[name]) for name in layout], np.int32)
+    by_operator = [layout.counts(name) for name in layout]
+    counts = np.array([[row.get(device, 0) for row in by_operator] for device in devices])
     rows = group_slots(of_operator, counts).tolist()
     return {d: dict(zip(groups, row, strict=True)) for d, row in zip(devices, rows, strict=True)}
 
 
 def _check_prepared(managers: Managers, layout: Layout) -> None:
-    """Raise PlacementError if a device of a placement is not there, or not configured for it."""
-    offered = {manager["id"]: _amounts(manager, ALL) for manager in managers}
+    """Raise PlacementError if a device of a placement is missing, or not configured for it."""
+    offered = {manager["id"]: _amounts(manager, TOTAL) for manager in managers}
     for operator, devices in layout.items():
         is_spread = len(set(devices)) > 1
         for device in dict.fromkeys(devices):
@@ -232,17 +231,17 @@ def _check_shared(rest: Rest, managers: Managers, used: Collection[str]) -> None
             )
 
 
-def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], wanted: int) -> None:
-    """Raise PlacementError if a TaskManager could hold more or fewer slots than it should."""
-    offered, device = _amounts(manager, ALL), manager["id"]
+def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], placed: int) -> None:
+    """Raise PlacementError if a TaskManager can hold more or fewer slots than are placed on it."""
+    offered, device = _amounts(manager, TOTAL), manager["id"]
     room = {name: int(offered.get(name, 0) // amount) for name, amount in demand.items()}
     scarce = min(room, key=lambda name: room[name])
-    if room[scarce] < wanted:
+    if room[scarce] < placed:
         raise _unprepared(device, scarce)
-    if room[scarce] > wanted:
+    if room[scarce] > placed:
         raise PlacementError(
             f"TaskManager {quoted(device)} joined a cluster that was not configured for it, and "
-            "could receive subtasks that are placed elsewhere; restart the other TaskManagers "
+            "could receive subtasks of other devices; restart the other TaskManagers "
             "with the configuration that 'streamplace flink config --subtasks' writes for all, or "
             f"restart this one with {quoted(resource(device))} as its only resource"
         )
@@ -263,7 +262,7 @@ def _check_slots(
 ) -> None:
     """Raise FlinkError if the free resources of a TaskManager do not suffice for its slots."""
     for manager in managers:
-        device, free = manager["id"], manager[LEFT]
+        device, free = manager["id"], manager[FREE]
         needed = slots.get(device, {})
         room = free.get("taskHeapMemory", math.inf) // HEAP_MB
         room = min(room, round(free.get("cpuCores", math.inf) / CPU_CORES, 6) // 1)
@@ -284,17 +283,17 @@ def _check_slots(
             )
 
 
-def _network_bytes(rest: Rest, plan: JobPlan, layout: Layout, answer: Pinning) -> dict[str, int]:
-    """Group → bytes of network memory that each of its slots needs at least, by Flink's own rule.
+def _network_bytes(rest: Rest, plan: JobPlan, layout: Layout, pins: Pinning) -> dict[str, int]:
+    """Group → minimum bytes of network memory of each of its slots, by Flink's rule.
 
-    A slot gets so many buffers per channel of every input and output of its group, and more of each
-    input or output. Only what is certain is counted: neither streams that Flink may replace by
-    chains, nor those whose ends get other numbers of subtasks.
+    A slot gets a number of buffers per channel of every input and output of its group, and a
+    further number per input and output. Only certain streams are counted: neither streams that
+    Flink may replace by chains, nor those between operators that get other numbers of subtasks.
     """
     settings = rest.settings()
     size = int(memory_bytes(settings.get(BUFFER_SIZE, "32kb")) or 0)
     numbers = {} if version_of(rest) >= (2, 0) else settings
-    per_channel, more = (int(numbers.get(key, usual)) for key, usual in BUFFERS)
+    per_channel, per_gate = (int(numbers.get(key, usual)) for key, usual in BUFFERS)
     _, tasks, edges = plan
     task_of, groups = {task.id: task for task in tasks}, {}
     for task in tasks:
@@ -303,7 +302,7 @@ def _network_bytes(rest: Rest, plan: JobPlan, layout: Layout, answer: Pinning) -
             name in layout and (name in layout.uncounted or len(layout[name]) == task.parallelism)
             for name in names
         ):
-            groups[task.id] = [answer.operators[name] for name in names]
+            groups[task.id] = [pins.operators[name] for name in names]
     needed: Counter[str] = Counter()
     for edge in edges:
         if not groups.keys() >= {edge.source, edge.target}:
@@ -314,7 +313,7 @@ def _network_bytes(rest: Rest, plan: JobPlan, layout: Layout, answer: Pinning) -
         n, m = task_of[edge.source].parallelism, task_of[edge.target].parallelism
         if len(set(senders)) == 1:  # otherwise, any operator of the chain may send
             channels = -(-m // n) if edge.is_pointwise else m
-            needed[senders[0]] += size * (channels * per_channel + more)
+            needed[senders[0]] += size * (channels * per_channel + per_gate)
         channels = -(-n // m) if edge.is_pointwise else n
-        needed[receivers[0]] += size * (channels * per_channel + more)
+        needed[receivers[0]] += size * (channels * per_channel + per_gate)
     return needed

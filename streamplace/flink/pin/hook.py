@@ -1,6 +1,6 @@
 """Pinning a PyFlink program: its stream graph is changed just before it is executed.
 
-This file needs nothing of streamplace, so that exports can carry it as it is.
+This file does not import streamplace, because exports contain a copy of it.
 """
 
 import re
@@ -9,15 +9,16 @@ from collections.abc import Iterable
 from typing import Any
 
 MANAGED_MB = 64
-"""Managed memory of a TaskManager in MB (taskmanager.memory.managed.size; Flink's default
-configuration comes to 512): state in RocksDB, SQL and Python live there. The slots that are placed
-on a TaskManager share it."""
+"""Managed memory of a TaskManager in MB, for state in RocksDB, SQL and Python; its slots share it.
+
+The setting is taskmanager.memory.managed.size; by Flink's default configuration, it is 512 MB.
+"""
 CPU_CORES, HEAP_MB = 0.001, 1
 """CPU and heap of every slot, beside its shares of managed memory and of network buffers."""
 _PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
-"""Name, number of the SQL planner, and suffix of an operator that helps a sink."""
+"""Name of an operator, its number by the SQL planner, and the suffix of a helper of a sink."""
 WRITER = ": Writer"
-"""End of the name that Flink gives the operator of a sink that writes."""
+"""Suffix of the operator of a sink that writes."""
 _HELPER = re.compile(r": [A-Za-z -]+(?=( \(\d+\))?$)")
 Counts = dict[str, dict[str, int]]
 """Group → TaskManager → number of its slots there."""
@@ -67,7 +68,7 @@ class PlacedEnvironment:
         for node in nodes:
             description, name = str(node.getOperatorDescription()), names[node.getId()]
             stem, _ = stem_of(str(node.getOperatorName()), description)
-            if name != stem:  # the plan that Flink shows tells namesakes apart, too
+            if name != stem:  # so that the plan of the running job distinguishes namesakes
                 number = name.removeprefix(f"{stem} (").removesuffix(")")
                 node.setOperatorDescription(f"{description} [namesake {number}]")
         jvm = get_gateway().jvm
@@ -84,7 +85,7 @@ class PlacedEnvironment:
         return graph
 
     def _set_parallelism(self) -> None:
-        """Give operators whose parallelism the program leaves open the one they are placed with."""
+        """Set the parallelism of the placement where the program sets none."""
         operations = [
             operation
             for end in self._env._j_stream_execution_environment.getTransformations()
@@ -97,20 +98,20 @@ class PlacedEnvironment:
         for operation in operations:
             name = draft.get(operation.getId()) or operator_name(operation.getName())
             names = _names(operation.getUid(), name)
-            wanted = next((self._parallelism[n] for n in names if n in self._parallelism), None)
-            if wanted is not None:
-                operation.setParallelism(wanted, True)
+            placed = next((self._parallelism[n] for n in names if n in self._parallelism), None)
+            if placed is not None:
+                operation.setParallelism(placed, True)
 
     def _put(self, node: Any, name: str) -> str | None:
         """Put an operator into its group; return a fault, if any."""
         names = _names(node.getTransformationUID(), name)
-        operator = next((own for own in names if own in self._operators), None)
+        operator = next((key for key in names if key in self._operators), None)
         if operator is None:
             return f"operator {name!r} is not placed"
-        wanted, given = self._parallelism.get(operator), int(node.getParallelism())
+        placed, actual = self._parallelism.get(operator), int(node.getParallelism())
         is_helper = operator not in names[:-1]
-        if wanted is not None and (given > wanted if is_helper else given != wanted):
-            return f"operator {operator!r} has parallelism {given} but is placed for {wanted}"
+        if placed is not None and (actual > placed if is_helper else actual != placed):
+            return f"operator {operator!r} has parallelism {actual} but is placed for {placed}"
         node.setSlotSharingGroup(self._operators[operator])
         return None
 
@@ -131,13 +132,13 @@ class PlacedEnvironment:
 
 
 def device_faults(graph: Any, nodes: Iterable[Any]) -> list[str]:
-    """Faults of groups of the program that request devices such as GPUs, which would be lost."""
+    """Groups of the program that request resources such as GPUs, which a placement would drop."""
     faults = []
     for group in sorted({str(node.getSlotSharingGroup()) for node in nodes}):
-        own = graph.getSlotSharingGroupResource(group)
-        if not own.isPresent():
+        profile = graph.getSlotSharingGroupResource(group)
+        if not profile.isPresent():
             continue
-        requested = map(str, own.get().getExtendedResources().keySet().toArray())
+        requested = map(str, profile.get().getExtendedResources().keySet().toArray())
         names = sorted(name for name in requested if not name.startswith(("dev-", "lim-")))
         if names:
             faults.append(
@@ -148,10 +149,7 @@ def device_faults(graph: Any, nodes: Iterable[Any]) -> list[str]:
 
 
 def managed_shares(slots: Counts, managed: dict[str, int]) -> dict[str, int]:
-    """Group → managed memory of each of its slots in MB.
-
-    The slots of a TaskManager get equal shares.
-    """
+    """Group → managed memory of each of its slots in MB; a TaskManager has equal shares."""
     crowd: Counter[str] = Counter()
     for counts in slots.values():
         crowd.update(counts)
@@ -162,19 +160,19 @@ def managed_shares(slots: Counts, managed: dict[str, int]) -> dict[str, int]:
 
 
 def node_names(graph: Any) -> dict[int, str]:
-    """Names of a stream graph's operators by their ids.
+    """Id → name of the operators of a stream graph.
 
-    Without the numbers that the SQL planner gives, for they differ with every submission; those of
-    one name are numbered, in the order of the planner, else as they follow one another.
+    Numbers of the SQL planner are removed, because they differ with every submission. Operators
+    that then share a name are numbered in the order of the planner, else of the graph.
     """
     operators_by_name: dict[str, list[tuple[int, int, int]]] = {}
     for place, node in enumerate(_in_order(graph)):
         stem, planned = stem_of(str(node.getOperatorName()), str(node.getOperatorDescription()))
         operators_by_name.setdefault(stem, []).append((planned, place, node.getId()))
     return {
-        own: stem if i == 1 else f"{stem} ({i})"
+        node_id: stem if i == 1 else f"{stem} ({i})"
         for stem, group in operators_by_name.items()
-        for i, (_, _, own) in enumerate(sorted(group), 1)
+        for i, (_, _, node_id) in enumerate(sorted(group), 1)
     }
 
 
@@ -198,7 +196,7 @@ def _in_order(graph: Any) -> list[Any]:
     for node in waiting:
         inputs = (edge.getSourceId() for edge in node.getInEdges().toArray())
         if node.getTransformationUID() is None and not done.keys() >= set(inputs):
-            queued.discard(node.getId())  # another input will come back to it
+            queued.discard(node.getId())  # its last input queues it again
             continue
         done[node.getId()] = node
         for edge in node.getOutEdges().toArray():
@@ -214,7 +212,7 @@ def _names(uid: str | None, name: str) -> list[str]:
 
 
 def operator_name(name: str) -> str:
-    """Name of an operator as the job's author gave it, without Flink's additions.
+    """Name of an operator in the program, without Flink's additions.
 
     >>> operator_name("Source: lines"), operator_name("out: Writer"), operator_name("count")
     ('lines', 'out', 'count')

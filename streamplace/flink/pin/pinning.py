@@ -1,6 +1,6 @@
 """Pinning: resources that TaskManagers offer, and slot sharing groups that request them.
 
-The README of this folder has the amounts, and says why they pin a job.
+README.md derives the amounts, and explains why they pin a job.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ def limit_name(layer: int, pin: str) -> str:
 
 
 def layers_offered(devices: int) -> int:
-    """Number of layers that every TaskManager of a cluster of ``devices`` should offer.
+    """Number of layers that every TaskManager of a cluster of so many devices should offer.
 
     >>> layers_offered(5), layers_offered(100), layers_offered(1000)
     (32, 2, 1)
@@ -46,7 +46,7 @@ def layers_offered(devices: int) -> int:
 def offers(device: str, devices: Sequence[str], layers: int | None = None) -> dict[str, int]:
     """Amount of every external resource that the TaskManager of a device offers.
 
-    Without layers no operator can be spread, and a device offers its own resource only.
+    Without layers, a device offers its own resource only, and no operator can be spread.
 
     >>> list(offers("a", ["a", "b"], layers=1))[-4:]
     ['lim-30', 'lim-31', 'lim-0-dev-a', 'lim-0-dev-b']
@@ -112,8 +112,8 @@ def cluster_settings(
     """YAML files that make TaskManagers the devices of a cluster.
 
     ``future``: number of devices, ``new-1`` and so on, that may be added later.
-    ``layers``: maximum number of operators that are spread unevenly over the same device at a time,
-    if not the default; 0 if every operator stays on one device.
+    ``layers``: maximum number of operators that are spread unevenly over one device at a time; 0 if
+    every operator stays on one device.
     """
     every = [*devices, *future_devices(devices, future)]
     resources(every)  # raises an error if two devices would share a resource
@@ -148,7 +148,7 @@ class SpreadLimits:
 
     # Resources of all devices that the TaskManagers are configured for, present or not.
     pins: tuple[str, ...]
-    # Device → free numbers there.
+    # Device → its free numbers.
     indexes: dict[str, set[int]]
     layers: dict[str, set[int]]
 
@@ -162,35 +162,35 @@ class SpreadLimits:
 
     def take(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Reserve an index and a layer; return the resources that each slot requests."""
-        most = max(counts.values())
+        largest = max(counts.values())
         if unknown := set(counts).difference(self.indexes):
             raise PlacementError(
-                f"{quoted(min(unknown))} is not a device that operators can be spread over, but "
-                "subtasks are placed on it"
+                f"subtasks of a spread operator are on {quoted(min(unknown))}, which is not a "
+                "device that operators can be spread over"
             )
-        if most > MAX_PER_DEVICE:
+        if largest > MAX_PER_DEVICE:
             raise PlacementError(
-                f"{most} subtasks of one operator are on one device; Flink supports at most "
-                f"{MAX_PER_DEVICE}, spread them over more devices"
+                f"{largest} subtasks of one operator are on one device, which can hold "
+                f"{MAX_PER_DEVICE}; spread them over more devices"
             )
-        index = _taken(self.indexes, list(counts), "group indexes")
-        low = [device for device, count in counts.items() if count < most]
-        layer = _taken(self.layers, low, "layers for uneven numbers of subtasks")
+        index = _reserved(self.indexes, list(counts), "group indexes")
+        low = [device for device, count in counts.items() if count < largest]
+        layer = _reserved(self.layers, low, "layers for uneven numbers of subtasks")
         placed = {resource(device): count for device, count in counts.items()}
         limits = {
             limit_name(layer, pin): UNITS // placed[pin] if pin in placed else UNITS + 1
             for pin in self.pins
-            if placed.get(pin, 0) < most
+            if placed.get(pin, 0) < largest
         }
-        return {index_name(index): UNITS // most, **limits}
+        return {index_name(index): UNITS // largest, **limits}
 
 
-def _taken(free: dict[str, set[int]], devices: list[str], what: str) -> int:
-    """Reserve the first number that is free on all of these devices."""
+def _reserved(free: dict[str, set[int]], devices: list[str], kind: str) -> int:
+    """Reserve the first number that is free on all of these devices; return it."""
     common = set[int].intersection(*(free[device] for device in devices)) if devices else {0}
     if not common:
         raise PlacementError(
-            f"an operator cannot be spread over {listed(devices)}: no {what} are free on all of "
+            f"an operator cannot be spread over {listed(devices)}: no {kind} are free on all of "
             "them; cancel other jobs that spread operators there, place some operators whole, or "
             "configure the TaskManagers with more ('streamplace flink config --layers')"
         )
@@ -206,20 +206,20 @@ class Pinning:
     Examples
     --------
     >>> limits = SpreadLimits.untouched(["a", "b"])
-    >>> answer = pinning(Layout.of({"src": "a", "map": ["a", "b", "b"]}), limits)
-    >>> answer.operators, answer.parallelism
+    >>> pins = pinning(Layout.of({"src": "a", "map": ["a", "b", "b"]}), limits)
+    >>> pins.operators, pins.parallelism
     ({'src': 'a', 'map': 'spread-0'}, {'map': 3})
-    >>> answer.groups
+    >>> pins.groups
     {'a': {'dev-a': 1}, 'spread-0': {'lim-0': 500000, 'lim-0-dev-a': 1000000}}
-    >>> answer.spread
+    >>> pins.spread
     {'spread-0': {'a': 1, 'b': 2}}
     """
 
     groups: dict[str, dict[str, int]]  # group → external resources that each of its slots requests
     operators: dict[str, str]  # operator → group
     parallelism: dict[str, int]  # operator → number of subtasks, if known
-    # Group with slots on several devices → device → number of slots. The slots of any other group
-    # are on the device of its name.
+    # Group with slots on several devices → device → number of slots. Any other group has the name
+    # of the device of its slots.
     spread: dict[str, dict[str, int]]
     # TaskManager → managed memory in MB for its slots, if known.
     managed: Mapping[str, int] = field(default_factory=dict)
@@ -230,24 +230,24 @@ def pinning(layout: Layout, limits: SpreadLimits) -> Pinning:
 
     The indexes and layers of new spread groups are removed from ``limits``.
     """
-    answer = Pinning({}, {}, {}, {})
+    pins = Pinning({}, {}, {}, {})
     used = layout.devices
     spread: dict[tuple[str, ...], str] = {}
     for operator, devices in layout.items():
         if len(set(devices)) == 1:
             group = devices[0]
-            answer.groups[group] = {resource(group): 1}
+            pins.groups[group] = {resource(group): 1}
         else:
             group = spread.setdefault(devices, f"spread-{len(spread)}")
-            if group in used:  # the operators of that device would be in it, too
+            if group in used:  # it would also get the operators of that device
                 raise PlacementError(
                     f"TaskManager {quoted(group)} has the name of a group of spread operators; "
                     "give it another one (taskmanager.resource-id)"
                 )
-            if group not in answer.spread:
-                answer.spread[group] = layout.counts(operator)
-                answer.groups[group] = limits.take(answer.spread[group])
+            if group not in pins.spread:
+                pins.spread[group] = layout.counts(operator)
+                pins.groups[group] = limits.take(pins.spread[group])
         if operator not in layout.uncounted:
-            answer.parallelism[operator] = len(devices)
-        answer.operators[operator] = group
-    return answer
+            pins.parallelism[operator] = len(devices)
+        pins.operators[operator] = group
+    return pins

@@ -1,6 +1,6 @@
-"""Jars: the classes that pin a job, which the package contains compiled, in an unchanged job's jar.
+"""Jars: compiled classes of this package, which pin a job, added to the jar of an unchanged job.
 
-``make jars`` compiles them (benchmarks/flink_jars.py); the same bytes run on all Flinks from 1.20.
+``make jars`` compiles them (benchmarks/flink_jars.py); the same bytes run on Flink 1.20 and later.
 """
 
 import re
@@ -22,21 +22,20 @@ from streamplace.io.files import spot
 
 MANIFEST = "META-INF/MANIFEST.MF"
 DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError)
-"""Errors of reading a jar with encrypted, truncated or unknown kinds of entries."""
+"""Errors of reading a jar whose entries are encrypted, truncated or of an unknown kind."""
 _CONTINUED = re.compile(rb"(?:\r\n|\n|\r) ")
-"""Line break within an entry of a manifest. The entries before an empty line are those of the jar.
-"""
+"""Line break within an entry of a manifest."""
 MAIN = "Placed"
 IDS = "PlacedIds"
 SPENT = "SpentId"
 TABLES = "placed/"
-"""Folder of the tables of a pinning, in a jar."""
+"""Folder in a jar with the tables of a pinning."""
 CELL = "\x1f"
 ESCAPE = "\x1e"
 
 
 def placed_java(pinning: Pinning) -> dict[str, str]:
-    """Sources of the classes that put a job's operators into the groups of a pinning, by file."""
+    """Sources of the classes that put operators into the groups of a pinning, by file."""
     source = _java(MAIN)
     for name, lines in _tables(pinning).items():
         literals = "".join(f"        {quoted_java(line)},\n" for line in lines)
@@ -78,13 +77,14 @@ def is_placed(path: Path) -> bool:
 
 
 def main_class(jar: Path) -> str | None:
-    """Main class in the manifest of a jar, as Flink finds it."""
+    """Main class in the manifest of a jar, by Flink's rules; None if there is none."""
     with _opened(jar) as opened:
         if MANIFEST not in opened.namelist():
             return None
         manifest = opened.read(MANIFEST)
     text = _CONTINUED.sub(b"", manifest).decode(errors="replace")
-    pairs = (line.partition(": ") for line in takewhile(bool, text.splitlines()))
+    lines = takewhile(bool, text.splitlines())  # the entries of the jar end with an empty line
+    pairs = (line.partition(": ") for line in lines)
     entries = {key.lower(): value.strip() for key, _, value in pairs}
     return entries.get("program-class", entries.get("main-class"))
 
@@ -111,11 +111,11 @@ def placed_jar(
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
         with _writing(), zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
             with (
-                files(__package__).joinpath(f"{MAIN}.jar").open("rb") as own,
-                zipfile.ZipFile(own) as classes,
+                files(__package__).joinpath(f"{MAIN}.jar").open("rb") as file,
+                zipfile.ZipFile(file) as classes,
             ):
-                for name in classes.namelist():
-                    opened.writestr(name, classes.read(name))
+                for entry in classes.namelist():
+                    opened.writestr(entry, classes.read(entry))
             for table, lines in _tables(pinning).items():
                 opened.writestr(f"{TABLES}{table}", "\n".join(lines))
         yield copy
@@ -125,7 +125,7 @@ def placed_jar(
 def jar_copy(jar: Path, libraries: Sequence[Path], name: str) -> Iterator[Path]:
     """Provide a copy of a jar with libraries in it, while the block runs.
 
-    Flink loads the files under ``lib`` in a jar together with it.
+    Flink also loads the jars in the folder ``lib`` of a jar.
     """
     with ExitStack() as stack:
         with _writing():
@@ -139,7 +139,7 @@ def jar_copy(jar: Path, libraries: Sequence[Path], name: str) -> Iterator[Path]:
 
 @contextmanager
 def _writing() -> Iterator[None]:
-    """Raise FormatError where the block cannot write a jar, as on a full disk."""
+    """Raise FormatError if the block cannot write a jar, as on a full disk."""
     try:
         yield
     except OSError as error:
@@ -147,13 +147,13 @@ def _writing() -> Iterator[None]:
 
 
 def _flat(table: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, ...]]:
-    """Rows that consist of a key and of alternating names and numbers."""
+    """Rows of a table: a key, then alternating names and numbers."""
     for key, row in table.items():
         yield (key, *(str(word) for entry in row.items() for word in entry))
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows as lines; separators of cells and lines inside cells are escaped."""
+    """Rows as lines; separators of cells and line breaks within cells are escaped."""
     return [CELL.join(map(_cell, row)) for row in rows]
 
 

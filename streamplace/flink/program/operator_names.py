@@ -2,10 +2,10 @@
 
 A task is one operator, or several that Flink chained (fused). The pinning class
 (``java/PlacedIds.java``) names operators in the same way. The number that the SQL planner gives to
-an operator is removed, because it changes with every submission. Operators that share a name
-without it are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned
-job contains the numbers. In other programs, operators of one name are numbered in the order of the
-tasks; the pinning class may see them in another order, so these numbers are not reliable.
+an operator is removed, because it changes with every submission. Operators that then share a name
+are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned job contains
+these numbers. In other programs, operators of one name are numbered in the order of the tasks; the
+pinning class may see them in another order, so these numbers are not reliable.
 """
 
 import html
@@ -19,30 +19,30 @@ from streamplace.flink.rest.answers import JobVertex, PlanNode
 FUSED = " -> "
 """Separator of the names of operators that Flink fused into one task."""
 BESIDE = ", "
-"""Separator of the branches of a chain, which are in brackets: ``a -> (b, c -> d)``."""
+"""Separator of the branches of a chain, in brackets: ``a -> (b, c -> d)``."""
 LINE_END = "<br/>"
 """End of each line of a task's description in Flink's plan."""
 _INDEX = re.compile(r"^\[vertex-\d+\]")
 """Prefix of task names that ``pipeline.vertex-name-include-index-prefix`` adds."""
 _BRANCH = re.compile(r"^(?::  |   )*(?::- |\+- )")
-"""Lines of the plan that draw the operators of a chain as a tree, one per row."""
+"""Prefix of an operator in the plan, which draws a chain as a tree with one operator per line."""
 _NAMESAKE = re.compile(r" \[namesake (\d{1,8})\]$")
-"""Suffix that the pinning class adds to the description of an operator that has namesakes."""
+"""Suffix that the pinning class adds to the description of an operator with namesakes."""
 _PLANNED = re.compile(r"\[\d{1,8}\]:(.+)", re.DOTALL)
 """Number and description of an operator, as the SQL planner writes them."""
 
 
 @dataclass(slots=True)
 class TaskOperator:
-    """An operator of a task; its name is known when all operators of the job are."""
+    """An operator of a task; its name is set when all operators of the job are known."""
 
     task: int
-    shown: str  # its name as Flink shows it, such as ``Source: bids[1]``
-    text: str  # its text in the plan, if that is not its name
-    number: int  # number among operators of its name if the plan contains it; otherwise 0
+    shown: str  # name that Flink shows, such as ``Source: bids[1]``
+    text: str  # text in the plan, if it is not the shown name
+    number: int  # number among operators of one name, if the plan contains it; otherwise 0
     planned: int = 0  # number by the SQL planner; otherwise 0
-    name: str = ""  # its name in placements, such as ``bids``
-    is_sure: bool = True  # whether the name cannot belong to an operator of another task instead
+    name: str = ""  # name in placements, such as ``bids``
+    is_sure: bool = True  # False if the name may belong to an operator of another task
 
     @property
     def about(self) -> str:
@@ -77,7 +77,7 @@ def operators_of(
 
 
 def _fused(task: int, name: str, tree: str) -> list[TaskOperator]:
-    """Operators of a task, from its name, with their texts in the plan where it has as many."""
+    """Operators of a task, from its name, with their texts in the plan if it has one for each."""
     names = operators_in(name)
     texts = [_BRANCH.sub("", row) for row in tree.removesuffix(LINE_END).split(LINE_END)]
     if len(texts) != len(names):
@@ -93,8 +93,8 @@ def _fused(task: int, name: str, tree: str) -> list[TaskOperator]:
 def operators_in(task: str) -> list[str]:
     """Operators of a task, from its name in Flink, in a graph, or in a placement.
 
-    Arrows and commas within brackets belong to names, and so do commas outside of Flink's own
-    brackets.
+    Arrows and commas within brackets belong to names, and so do commas outside of the brackets of
+    branches.
 
     >>> operators_in("Source: a, b -> Calc(select=[x -> y, z]) -> (c, d -> e)")
     ['Source: a, b', 'Calc(select=[x -> y, z])', 'c', 'd', 'e']
@@ -127,7 +127,7 @@ def operators_in(task: str) -> list[str]:
 
 
 def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
-    """Opening bracket → closing bracket, by position, and the brackets with a list."""
+    """Position of each opening bracket → of its closing bracket, and the brackets with a list."""
     opened: list[int] = []
     partner: dict[int, int] = {}
     lists = set()

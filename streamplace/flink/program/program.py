@@ -1,7 +1,7 @@
-"""Programs of jobs: jars, arguments and settings; submitted ones are stored.
+"""Programs of jobs: jars, arguments and settings.
 
 Flink's REST interface reports neither the jar of a running job nor its class and arguments
-(docs/how-to/flink-moves.md). So every submitted program is written to the user's store.
+(docs/how-to/flink-moves.md), so every submitted program is written to the user's store.
 """
 
 import hashlib
@@ -38,15 +38,15 @@ class Program:
     """The code and the settings of a job, without its placement."""
 
     jar: Path  # jar with the main class
-    entry_class: str | None = None  # the main class, if it is not the one in the jar's manifest
+    entry_class: str | None = None  # main class; by default that in the jar's manifest
     arguments: Sequence[str] = ()
-    libraries: Sequence[Path] = ()  # further jars, which are submitted with it
+    libraries: Sequence[Path] = ()  # further jars to submit with it
     classpaths: Sequence[str] = ()  # URLs of classes that every machine of the cluster can read
     # Flink's settings for this job, by key.
     settings: Mapping[str, str] = field(default_factory=dict)
-    # Default for operators without a parallelism of the job or the placement.
+    # Parallelism of operators for which neither the program nor the placement sets one.
     parallelism: int | None = None
-    # Maximum managed memory of the job on each TaskManager; by default all that is free.
+    # Maximum managed memory of the job on each TaskManager; by default all free memory.
     managed_mb: int | None = None
 
     @property
@@ -67,7 +67,7 @@ class Program:
             main_class(self.jar)
 
     def with_settings(self, settings: Mapping[str, str]) -> "Program":
-        """Return the same program with further settings; its own take precedence."""
+        """Return the program with further settings, which do not replace its settings."""
         return replace(self, settings={**settings, **self.settings})
 
     def flink_settings(self, more: Mapping[str, str]) -> dict[str, str]:
@@ -84,8 +84,8 @@ class Program:
     ) -> dict[str, object]:
         """Body of the REST request that makes the pinning class run the job.
 
-        ``more`` are settings besides those of the job. The jar is read for its main class alone,
-        and only if that is not given: it may be on the cluster already, and have gone here.
+        ``more``: settings besides those of the job. The jar is read only if its main class is not
+        given, because the file may be gone once it is on the cluster.
         """
         request: dict[str, object] = {
             "entryClass": MAIN,
@@ -131,7 +131,7 @@ class SubmittedProgram(BaseModel):
         return cls(job=job, program=replace(program, jar=jar, libraries=libraries), digests=digests)
 
     def check(self) -> None:
-        """Raise SettingError if a jar has changed since, or cannot be read any more."""
+        """Raise SettingError if a jar has changed since the submission, or cannot be read."""
         for path, before in self.digests.items():
             now = ""
             with suppress(OSError):
@@ -139,8 +139,7 @@ class SubmittedProgram(BaseModel):
             if now != before:
                 raise SettingError(
                     f"{spot(path)} is not the jar any more that the job was submitted with; name "
-                    "the jar and its arguments as the job was submitted with, as in: JAR -- "
-                    "ARGUMENTS"
+                    "that jar and its arguments, as in: JAR -- ARGUMENTS"
                 )
 
 
@@ -164,9 +163,9 @@ def remember(job: str, program: Program) -> None:
 
 
 def known_program(job: str) -> Program:
-    """Return the program of a job, or of the job that it replaced.
+    """Return the stored program of a job, or of the job that it replaced.
 
-    SettingError if it is unknown, or if a jar has changed since the submission.
+    Raises SettingError when it is unknown, or when a jar has changed since the submission.
     """
     stored = stored_program(job)
     if stored is None:
@@ -180,17 +179,17 @@ def known_program(job: str) -> Program:
 
 
 def kept_program(job: str, program: Program) -> Program:
-    """Return the program of a job that is submitted again, with its previous settings.
+    """Return a program with the previous settings of its job, to submit the job again.
 
-    SettingError if streamplace has submitted the job with another main class, other arguments or
-    other jars: a job that is moved stays the same job. Nothing is known of other jobs.
+    Raises SettingError when the stored program of the job has another main class, other arguments
+    or other jars, because a move does not change the program.
     """
     stored = stored_program(job)
     if stored is None:
         return program
     before, digests = stored.program, [*stored.digests.values()]
     entry = program.entry_class or before.entry_class
-    with suppress(OSError, FormatError):  # it may have gone since it was uploaded
+    with suppress(OSError, FormatError):  # the jar may be gone since its upload
         digests = [digest(jar) for jar in (program.jar, *program.libraries)]
         entry = program.entry
     differs = (
@@ -218,9 +217,9 @@ def kept_program(job: str, program: Program) -> Program:
 
 def stored_program(job: str) -> SubmittedProgram | None:
     """Stored program of a job, or of the nearest job that it replaced; None if unknown."""
-    near: dict[int, SubmittedProgram] = {}
+    by_distance: dict[int, SubmittedProgram] = {}
     for stored in Store.usual().rows(PROGRAMS).values():
         chain = chain_of(stored.job)
         if job in chain:
-            near[chain.index(job)] = stored
-    return near[min(near)] if near else None
+            by_distance[chain.index(job)] = stored
+    return by_distance[min(by_distance)] if by_distance else None

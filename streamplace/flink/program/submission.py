@@ -1,7 +1,7 @@
-"""Upload jars, and submit jobs with ids that are chosen in advance, so that each creates one job.
+"""Upload jars, and submit jobs under ids that are chosen in advance, so that each is started once.
 
-A restarted JobManager has lost the jars, which are uploaded again. A request without an answer may
-have started its job, which is looked up by its id.
+A restarted JobManager has lost the jars, so they are uploaded again. A request without an answer
+may have started its job, which is looked up by its id.
 """
 
 import re
@@ -32,7 +32,7 @@ from streamplace.flink.rest.client import (
 DUPLICATE = ("DuplicateJobSubmissionException", "DuplicateApplicationSubmissionException")
 """Exceptions for an id that Flink has accepted before, whether or not it still lists the job.
 
-The second one is that of Flink 2.3, in which every job belongs to an application of its id.
+In Flink 2.3, which throws the second one, every job belongs to an application with its id.
 """
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 _MISSING = re.compile(r"Jar file .+ does not exist")
@@ -51,7 +51,7 @@ class ClusterJar:
     ) -> Any:
         """Run the jar and return the answer; upload the jar again if the JobManager has lost it.
 
-        ``rest`` is the client for the request, if it should be less patient than that for uploads.
+        ``rest``: client for the request; by default the client for uploads.
         """
         client = rest or self.rest
 
@@ -70,10 +70,7 @@ class ClusterJar:
 
 @contextmanager
 def uploaded(rest: Rest, file: Path) -> Iterator[ClusterJar]:
-    """Upload a jar, and remove all of its uploads when the block ends.
-
-    There may be several after lost answers.
-    """
+    """Upload a jar, and remove all uploads of it, also those without an answer, after the block."""
     jar = ClusterJar(rest, file, rest.upload(file))
     try:
         yield jar
@@ -86,10 +83,10 @@ def uploaded(rest: Rest, file: Path) -> Iterator[ClusterJar]:
                     rest.remove_jar(row["id"])
 
 
-def own_name(name: str) -> str:
-    """Unique name of a jar; Flink shows it as it is.
+def unique_name(name: str) -> str:
+    """Unique name of a jar, of characters that Flink does not escape.
 
-    >>> own_name("my job.jar").endswith("_my_job.jar")
+    >>> unique_name("my job.jar").endswith("_my_job.jar")
     True
     """
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
@@ -97,7 +94,7 @@ def own_name(name: str) -> str:
 
 
 def chain_states(rest: Rest, job: str) -> dict[str, str]:
-    """States of a job and its successors, as far as Flink knows them."""
+    """States of a job and its successors that Flink knows, in order."""
     states = rest.jobs()
     return {name: states[name] for name in chain_of(job) if name in states}
 
@@ -115,20 +112,20 @@ def submit(
     await_ready: Callable[[], None],
     seconds: float = RETRY_SECONDS,
 ) -> bool:
-    """Submit a job with a given id from a jar; the job exists when this returns.
+    """Submit a job under an id from a jar; the job exists when this returns.
 
-    Returns whether this call has started it, or may have: an earlier request with the same id has
-    done so otherwise. Before each request, ``await_ready`` waits until the cluster can run the job,
-    or raises an error: its JobManager may have been restarted. The client is patient; when its
-    patience since the first request without an answer is over, and it is unknown whether the job
-    exists, NoAnswer is raised.
+    Returns whether this call has started the job or may have started it; False if an earlier
+    request with the same id did. Before each request, ``await_ready`` waits until the cluster can
+    run the job, or raises an error, because the JobManager may have been restarted. Raises NoAnswer
+    when it is unknown whether the job exists, and the patience of the client since the first
+    request without an answer is over.
     """
-    once = rest.patient(0.0, rest.tell)
+    impatient = rest.patient(0.0, rest.tell)
     deadline: float | None = None
     while True:
         await_ready()
         try:
-            jar.run({**request, "jobId": job}, once, seconds)
+            jar.run({**request, "jobId": job}, impatient, seconds)
             return True
         except NoAnswer as error:
             deadline = deadline or time.monotonic() + rest.patience
@@ -139,7 +136,7 @@ def submit(
                 raise
         except Refusal as error:
             state = _state_if_refused(rest, job, error)
-            # Flink lists a job whose state it cannot restore as a failed one
+            # Flink lists a job as failed if it cannot restore its state.
             if state is None or (state == "FAILED" and not is_spent(error)):
                 raise explained(error) from None
             return deadline is not None
@@ -153,7 +150,7 @@ def is_spent(error: BaseException) -> bool:
 def _state_if_refused(rest: Rest, job: str, error: FlinkError) -> str | None:
     """State of a job that Flink refuses to start; None if it lists no such job, now or soon.
 
-    If its id is spent and it does not appear, it ended long ago.
+    A job with a spent id that is not listed ended long ago.
     """
     if not is_spent(error):
         return rest.state(job)
@@ -162,7 +159,7 @@ def _state_if_refused(rest: Rest, job: str, error: FlinkError) -> str | None:
 
 
 def explained(error: FlinkError) -> FlinkError:
-    """Why Flink rejects a job, in the words of the pinning class if it gave a reason."""
+    """Error for a job that Flink rejects, with the message of the pinning class if it has one."""
     if UNMAPPED in str(error):
         return FlinkError(
             f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does "
@@ -174,7 +171,7 @@ def explained(error: FlinkError) -> FlinkError:
 
 
 def _state_within(rest: Rest, job: str, seconds: float) -> str | None:
-    """State of a job that exists, or will within some seconds; else None."""
+    """State of a job, once it is listed within some seconds; None otherwise."""
     for _ in turns(seconds):
         if (state := rest.state(job)) is not None:
             return state
@@ -182,10 +179,9 @@ def _state_within(rest: Rest, job: str, seconds: float) -> str | None:
 
 
 def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
-    """Ensure that a job neither runs nor will: cancel it, or use up its id.
+    """Ensure that a job neither runs nor will run: cancel it, or use up its id.
 
-    ``jar`` uploads any jar that pins a job. A job that Flink does not list, and whose id is used
-    up, ended long ago.
+    ``jar`` uploads any jar that pins a job.
     """
     if rest.state(job) is None:
         try:

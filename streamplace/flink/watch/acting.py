@@ -21,7 +21,7 @@ from streamplace.flink.move.transaction import (
     StoppedByOthers,
     Undecided,
 )
-from streamplace.flink.pin.free_resources import left_without, occupied_devices
+from streamplace.flink.pin.free_resources import managers_without, occupied_devices
 from streamplace.flink.program.submission import live_states
 from streamplace.flink.rest.client import NoAnswer, Rest, successor
 from streamplace.flink.store import utc_now
@@ -61,7 +61,7 @@ class Spares:
         lost = sorted(layout.devices.difference(offered))
         possible, spares = offered.keys() - layout.devices, self.names
         if self.takes_free:
-            possible -= occupied_devices(left_without(self.rest, job))
+            possible -= occupied_devices(managers_without(self.rest, job))
             spares = [*spares, *sorted(offered)]
         free = [device for device in dict.fromkeys(spares) if device in possible]
         new = layout.with_spares(dict(zip(lost, free, strict=False)))

@@ -3,7 +3,7 @@
 Put this file beside the program and replace its last line, env.execute("name"), by
     from placed import placed
     placed(env).execute("name")
-SQL takes part after statement_set.attach_as_datastream(). Operators are known by their names
+SQL is included after statement_set.attach_as_datastream(). Operators are identified by their names
 (.name("...") in the program) or their uids.
 
 Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json
@@ -43,6 +43,6 @@ MANAGED = {
 def placed(env: Any) -> PlacedEnvironment:
     """Environment whose job runs where it was placed.
 
-    MANAGED may hold TaskManagers whose managed memory is not MANAGED_MB, with theirs in MB.
+    MANAGED: TaskManager → managed memory in MB, if it is not MANAGED_MB.
     """
     return PlacedEnvironment(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
