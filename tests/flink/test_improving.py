@@ -470,7 +470,7 @@ def test_trials_never_stop_a_job_for_longer_than_is_allowed(allowed):
     """Each move takes two seconds, and going back takes them again."""
     carries = {START: 100.0, "a": 500.0, "b": 450.0, "c": 90.0}
     world = World(carries, {"a": 0.9, "b": 1.9, "c": 9.0}, fails={"b": FlinkError("no")})
-    improved = world.improved(most_interruption=allowed)
+    improved = world.improved(max_interruption=allowed)
     assert (improved.stopped or 0.0) <= allowed
     if allowed < 4.0:
         assert world.told[-1].startswith("no further layout is tried: moving there stops the job")

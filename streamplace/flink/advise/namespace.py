@@ -84,8 +84,8 @@ class JobRow:
     full: float | None = None
 
 
-def tried(name: str, judge: Callable[[], JobRow]) -> JobRow:
-    """Row of a job; an error is a row, too."""
+def row_or_error(name: str, judge: Callable[[], JobRow]) -> JobRow:
+    """Row of a job; an error becomes the reason why the job is not judged."""
     try:
         return judge()
     except StreamplaceError as error:

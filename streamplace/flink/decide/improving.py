@@ -426,7 +426,7 @@ class JobImprover:
     cluster: Cluster | None = None  # the devices, if known; otherwise they are measured
     tell: Callable[[str], None] = field(default=lambda _: None)
     tries: int = TRIES  # most layouts that are tried
-    most_interruption: float = inf  # maximum sum of all interruptions, in seconds
+    max_interruption: float = inf  # maximum sum of all interruptions, in seconds
     # Whether the user agrees to the next trial.
     agrees: Callable[[str], bool] = field(default=lambda _: True)
     # Finds layouts, and predicts them.
@@ -486,10 +486,10 @@ class JobImprover:
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
         once, back = proposal.interruption, proposal.interruption_to(proposal.best.layout)
         spent = (proposal.stopped or 0.0) + (once.value + back.value) * failed
-        if spent + once.value + back.value > self.most_interruption:
+        if spent + once.value + back.value > self.max_interruption:
             self.tell(
                 f"no further layout is tried: moving there stops the job for about {once}, and "
-                f"going back for {back}; {duration(self.most_interruption)} are allowed in all, of "
+                f"going back for {back}; {duration(self.max_interruption)} are allowed in all, of "
                 f"which {duration(spent)} are used"
             )
             return False
