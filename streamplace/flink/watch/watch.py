@@ -256,7 +256,8 @@ class Watch:
             raise FlinkError(f"job {job} failed{where}: {rest.failure(job)}")
         if later := [name for name in live_states(rest, job) if name != job]:
             raise FlinkError(
-                f"job {job} was moved by another command, and is now job {later[-1]}; watch that job"
+                f"job {job} was moved by another command, and is now job {later[-1]}; watch the "
+                "new job"
             )
         if state == FINISHED and (path := stopped_with(rest, job)) is not None:
             raise FlinkError(f"job {job} was stopped with a savepoint; its state is in {path}")
@@ -306,7 +307,7 @@ def _forgotten(rest: Rest, job: str) -> FlinkError:
         who = "Flink's operator" if deployment.is_operated else "the application"
         return FlinkError(
             f"the JobManager no longer knows job {job}: it was replaced, and {who} starts the job "
-            "again under another id; watch that job"
+            "again under another id; watch the new job"
         )
     return FlinkError(
         f"the JobManager no longer knows job {job}: it was restarted without high availability "
