@@ -139,11 +139,11 @@ def test_costs_count_as_much_more_as_a_held_back_job_carries_less(shop):
         return advised(flink, "300")
 
     def told(advice):
-        return [one for one in advice.notes if "all costs count" in one]
+        return [one for one in advice.notes if "all costs are multiplied" in one]
 
     for other in (planned_at(1.2), planned_at(1.2, pending=50.0)):
         (note,) = told(other)
-        assert "so all costs count 1.2" in note
+        assert "so all costs are multiplied by 1.2" in note
     for other in (planned_at(1.5), planned_at(1.2, blocked=0.0)):
         assert not told(other)
     assert any("outside of its interval" in one for one in planned_at(1.5).notes)
@@ -308,7 +308,7 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(shop, monke
 
 def is_corrected(advice):
     """Whether all costs were scaled, because the job carries another rate than the model says."""
-    return any("all costs count" in note for note in advice.notes)
+    return any("all costs are multiplied" in note for note in advice.notes)
 
 
 def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop):

@@ -684,7 +684,7 @@ def change_commands(
             f"# parallelism: {pods.parallelism}",
         ]
     if deployment.has_autoscaler:
-        yield "# first turn Flink's autoscaler off (job.autoscaler.enabled), or it undoes the change"
+        yield "# first turn Flink's autoscaler off (job.autoscaler.enabled); it would undo the rest"
     place = f"--rest {shlex.quote(url)} --job {job.id}"
     if deployment.manager or (deployment.kubernetes and deployment.is_unpinned):
         yield from _kubernetes_commands(place, deployment, plan)

@@ -30,7 +30,7 @@ class PlannedProgram(NamedTuple):
     """Operators of a program, from its plans, without chaining, at two parallelisms."""
 
     name: Mapping[str, str]  # id of each operator → its name
-    fixed: Mapping[str, int]  # id of each operator whose parallelism the program sets → that
+    fixed: Mapping[str, int]  # id of each operator for which the program sets one → parallelism
 
 
 def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
@@ -48,7 +48,7 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     if low.keys() != high.keys():
         raise FlinkError(
             "the program has other operators with another default parallelism, so it is unknown "
-            "which parallelism the program sets; leave out JAR, and the plan may change all"
+            "which parallelism the program sets; leave out JAR, then the plan may change all of it"
         )
     numbers = {id_: node.get("parallelism", 1) for id_, node in low.items()}
     fixed = {id_: n for id_, n in numbers.items() if n == high[id_].get("parallelism", 1)}
