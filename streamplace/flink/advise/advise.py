@@ -475,7 +475,7 @@ def _at_measured_costs(graph: StreamGraph, rates: JobRates) -> tuple[StreamGraph
     one. Errors larger than those of profiles are not corrected, as something else limits the job.
     """
     factor = rates.cost_factor
-    sentence = f"the present layout carries {1 / factor:.0%} of what the model says, so "
+    sentence = f"the present layout carries {1 / factor:.0%} of the predicted rate, so "
     if not 1 - WRONG <= factor <= 1 + WRONG:
         return graph, [f"{sentence}the rate of the plan may be outside of its interval"]
     is_noted = abs(factor - 1) > NOISE

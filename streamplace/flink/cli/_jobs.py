@@ -172,9 +172,9 @@ def jar_(jar: Path, settings: JarSettings, output: Path) -> None:
 
     The new jar holds JAR and small classes of streamplace. Flink runs the class Placed, whose first
     argument is the job's own main class. Use it with 'flink run' or in application mode, also where
-    web.submit.enable is false. Of jobs that spread operators over the same devices, only one at a
-    time can run from such a jar, because each takes the group indexes from 0 on; 'apply' asks the
-    cluster for free ones.
+    web.submit.enable is false. If several jobs spread operators over the same devices, only one of
+    them can run from such a jar at a time, because all use the same group indexes, from 0 on;
+    'apply' looks for free indexes instead.
     """
     from streamplace.flink.layout import Layout
     from streamplace.flink.program.jars import MAIN, check_jar, is_placed, placed_jar

@@ -207,7 +207,7 @@ def _started(output: Path | None, job: str, layout: "Layout") -> None:
 
 @verb(
     "history",
-    "Show what was predicted and measured, and what watches did.",
+    "Show predicted and measured rates, and decisions of watches.",
     "flink history --job clicks",
 )
 @click.option("--job", help="Name of the job whose runs are shown.  [default: all]")
@@ -216,12 +216,12 @@ def _started(output: Path | None, job: str, layout: "Layout") -> None:
 def history_(job: str | None, output: Path | None, as_json: bool) -> None:
     """Show the runs of the ledger, and the rounds and decisions of watches.
 
-    The ledger has predicted and measured rates, and whether intervals held; 'flink move' and
-    'flink watch' write it. No command decides anything by it.
+    The ledger has predicted and measured rates, and whether the measured rates were in their
+    intervals; 'flink move' and 'flink watch' write it. No command uses it for decisions.
 
-    Of every job that 'flink watch' has watched on this machine, the last rounds and all decisions
-    are shown, with their reasons and outcomes. The picture shows rate, capacity, TaskManagers and
-    moves over time.
+    For every job that 'flink watch' has watched on this machine, the command shows the last rounds
+    and all decisions, with their reasons and outcomes. The picture shows rate, capacity,
+    TaskManagers and moves over time.
     """
     from streamplace.display.report import Report
     from streamplace.drawing.figures import save

@@ -143,10 +143,10 @@ def local(settings: LocalSettings) -> None:
 def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
     """Write a cluster file with a device for every TaskManager.
 
-    The command watches the given job, or one that runs. Of TaskManagers on this machine it measures
-    the CPU that Java itself takes, which is reserved, and what sending and receiving a tuple costs,
-    and it reads their CPU limits from their cgroups. What cannot be measured is assumed, and the
-    file and the output say so. You can edit everything in the file.
+    The command watches the given job, or one that runs. For TaskManagers on this machine, it
+    measures the CPU of Java itself, which is reserved, and the CPU of sending and receiving a
+    tuple, and reads the CPU limits of their cgroups. Values that it cannot measure are assumed, and
+    marked in the file and the output. You can edit everything in the file.
     """
     from streamplace.flink.deployment import deployment_of
     from streamplace.io.files import write_text
@@ -245,10 +245,10 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
     The job is watched until it is steady, since a job that has just started needs more CPU.
-    Operators that Flink has chained are one unit, which is measured, and placed, as one. The
-    command prints what it could not measure, and compares the model's prediction for the current
-    placement with the measured rate. For each operator that limits the job it says on which
-    TaskManagers and why, with the number that shows it, and what would help.
+    Operators that Flink has chained are measured and placed as one. The command lists missing
+    measurements, and compares the model's prediction for the current placement with the measured
+    rate. For each operator that limits the job it prints the TaskManagers, the cause, the number
+    that shows it, and a remedy.
 
     With --from, the metrics of days in Prometheus take the place of watching: costs are fitted to
     all rates that the job had, and the graph has the highest ones.
@@ -353,17 +353,17 @@ def advise_(
     """Read a running job, and plan the cheapest machines for a rate. Nothing is changed.
 
     The command watches the job until it is steady, or reads its history with --from, which also
-    shows costs for other rates of that time. It prints what the TaskManagers cost by the offers,
-    rate and CPU of the job, the cheapest plan that carries the rate, with a proven bound, what is
-    not known of it, what changing would gain, and the commands that would do it. Without --offers
-    and --cluster, the plan uses as few of the TaskManagers as possible.
+    shows costs for other rates of that time. It prints the cost of the TaskManagers by the offers,
+    rate and CPU of the job, the cheapest plan that carries the rate, with a proven bound, missing
+    measurements, the gain of the change, and the commands for it. Without --offers and --cluster,
+    the plan uses as few of the TaskManagers as possible.
 
     The plan keeps the parallelism that the program sets: to find it, the program's main method is
     run twice, without submitting anything. Give JAR, its options and ARGUMENTS as the job was
     submitted with; without them, the plan may change the parallelism of all operators.
 
     With --rest kubernetes:NAMESPACE, or with --from alone, a table has a row for every job, sorted
-    by what it would save, and -o writes it as a page (.html).
+    by savings, and -o writes it as a page (.html).
     """
     from streamplace.flink.advise.patch_file import SUFFIXES
 

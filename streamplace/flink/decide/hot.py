@@ -220,7 +220,7 @@ def why_hot(
             gain = max(rates, key=lambda rate: rate.value, default=None)
             unused = [d for d in measured.cluster.devices.name if d not in layout.devices]
         except StreamplaceError as error:  # the job may have ended; its profile is still useful
-            profile.doubts.append(f"what a move would gain is not known: {error}")
+            profile.doubts.append(f"the gain of a move is not known: {error}")
     return hot_causes(hot_job(profile, gain, unused))
 
 

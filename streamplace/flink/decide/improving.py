@@ -445,10 +445,9 @@ class JobImprover:
         question = Question.of(rest, job, measured, self._present_layout(job), self.rate, errors)
         if (against := question.rates.contradiction) is not None and not trials:
             self.tell(f"note: {against}, and predictions may be as far off")
-        found = tuple(self.decides(question))
-        present = Trial.present(question)
+        predicted, present = tuple(self.decides(question)), Trial.present(question)
         expected = expected_interruptions(rest, job, is_redeployed=bool(rest.resource))
-        return Proposal(job, question, found, expected, (*trials, present), present)
+        return Proposal(job, question, predicted, expected, (*trials, present), present)
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the next layout, so that errors are found while the job runs."""
