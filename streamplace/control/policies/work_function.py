@@ -12,8 +12,8 @@ CATCH_UP = 300.0
 """Seconds in which a backlog should be drained."""
 PATIENCE = 4.0
 """Factor of move prices in decisions by the forecast, because it is often wrong."""
-HORIZON = 24.0
-"""Horizon, as a multiple of the time of both plans that costs as much as the dearest move."""
+HORIZON_FACTOR = 24.0
+"""Horizon, as a multiple of the longest time whose machines cost as much as a move."""
 FACTOR, MOVES = 1.5, 4.0
 """The forecast may cost at most FACTOR times the rule plus MOVES times the largest move price."""
 
@@ -87,7 +87,7 @@ class WorkFunctionPolicy:
         mean_cost = (plans.cost[:, None] + plans.cost[None, :]) / 2
         worth = round(float((plans.price / np.maximum(mean_cost, 1e-300)).max()), 9)
         hours = np.asarray(self._forecast.lengths * self._hours, np.float64)
-        hours[-1] += max(0.0, HORIZON * worth - float(hours.sum()))
+        hours[-1] += max(0.0, HORIZON_FACTOR * worth - float(hours.sum()))
         return hours
 
     def _costs(self, fits: Bools) -> Floats:

@@ -109,8 +109,7 @@ class CurrentMachines:
     @property
     def counts(self) -> dict[str, int]:
         """Number of machines of each offer."""
-        names = [machine.offer for machine in self.machines if machine.offer is not None]
-        return {name: names.count(name) for name in dict.fromkeys(names)}
+        return Counter(machine.offer for machine in self.machines if machine.offer is not None)
 
     @property
     def unmatched(self) -> list[CurrentMachine]:
@@ -432,22 +431,22 @@ def advise(
     else:
         change = change_commands(rest.url, job, current, plan, pods, folder)
     return Advice(
-        job.id,
-        profile.name,
-        deployment,
-        target_rate,
-        flow,
-        str(profile.origin),
-        current,
-        carried,
-        plan,
-        expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
-        () if is_enough else tuple(change),
-        (*_notes(job, machines, plan), *doubts, note),
-        folder,
-        None if is_enough else patch,
-        str(history or ""),
-        costs_of_history(history, plan_at, plan_settings) if history and has_costs else (),
+        job=job.id,
+        name=profile.name,
+        deployment=deployment,
+        rate=target_rate,
+        flow=flow,
+        cpu=str(profile.origin),
+        current=current,
+        carried=carried,
+        plan=plan,
+        interruption=expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
+        commands=() if is_enough else tuple(change),
+        notes=(*_notes(job, machines, plan), *doubts, note),
+        folder=folder,
+        patch=None if is_enough else patch,
+        history=str(history or ""),
+        costs=costs_of_history(history, plan_at, plan_settings) if history and has_costs else (),
     )
 
 

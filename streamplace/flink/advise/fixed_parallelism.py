@@ -48,7 +48,8 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     if low.keys() != high.keys():
         raise FlinkError(
             "the program has other operators with another default parallelism, so it is unknown "
-            "which parallelism the program sets; leave out JAR, then the plan may change all of it"
+            "which parallelism the program sets; leave out JAR, and the plan may change the "
+            "parallelism of every operator"
         )
     numbers = {id_: node.get("parallelism", 1) for id_, node in low.items()}
     fixed = {id_: n for id_, n in numbers.items() if n == high[id_].get("parallelism", 1)}

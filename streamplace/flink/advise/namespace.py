@@ -230,16 +230,8 @@ def _kinds(offers: Catalogue | None, pods: Pods | None, speed: float) -> list[tu
     if offers is None:
         return [] if pods is None else [(pods._replace(number=1), pods.cores)]
     return [
-        (
-            Pods(
-                1,
-                offer.cores * float(offer.mips) / speed,
-                finite(float(offer.memory)),
-                offer.name,
-            ),
-            offer.price,
-        )
-        for offer in offers.offers
+        (Pods(1, o.cores * float(o.mips) / speed, finite(float(o.memory)), o.name), o.price)
+        for o in offers.offers
     ]
 
 

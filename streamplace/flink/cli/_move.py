@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +118,13 @@ def access(settings: FlinkSettings) -> list[str]:
     return [word for name, path in files.items() if path for word in (name, str(path.resolve()))]
 
 
+def refuse_for_operator(options: Mapping[str, object]) -> None:
+    """Refuse options that a job of Flink's operator does not have."""
+    for name, value in options.items():
+        if value:
+            raise SettingError(f"{name} is not for a job that Flink's operator owns; drop it")
+
+
 def _known_program(engine: "FlinkEngine", settings: FlinkMoveSettings) -> "Program | None":
     """Program that streamplace has submitted; None if it is unknown and a dry run goes on."""
     from streamplace.flink.program.program import known_program
@@ -144,9 +152,7 @@ def _predict_modes(
     from streamplace.flink.operator.patching import PatchTransaction
     from streamplace.flink.operator.resource import FlinkResource
 
-    for value, option in ((jar, "JAR"), (settings.placement, "--placement")):
-        if value is not None:
-            raise SettingError(f"{option} is not for a job that Flink's operator owns; drop it")
+    refuse_for_operator({"JAR": jar, "--placement": settings.placement})
     owner = f"{namespace}/{name}"
     api = usual_api()
     if settings.resume:  # the resource may be in any state, and the job may not run

@@ -14,7 +14,7 @@ from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
 from streamplace.cli._printing import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.flink.cli._move import access
+from streamplace.flink.cli._move import access, refuse_for_operator
 from streamplace.flink.settings import FlinkWatchSettings
 from streamplace.io.extras import extra
 from streamplace.io.suffixes import PICTURES
@@ -127,14 +127,8 @@ def _watch_pods(
     )
     from streamplace.flink.watch.watch import watchable
 
-    for value, name in (
-        (jar, "JAR"),
-        (settings.placement, "--placement"),
-        (settings.spare, "--spare"),
-        (settings.cluster, "--cluster"),
-    ):
-        if value:
-            raise SettingError(f"{name} is not for a job that Flink's operator owns; drop it")
+    options = {"--placement": settings.placement, "--spare": settings.spare}
+    refuse_for_operator({"JAR": jar, **options, "--cluster": settings.cluster})
     api = usual_api()
     _, unfinished = JournalMap(api, resource.namespace, resource.name).read()
     if unfinished is None:

@@ -157,8 +157,8 @@ def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
         say(
-            "note: the CPU that Java takes is not measured; run the command where TaskManagers of "
-            "a running job and a JDK (jcmd) are"
+            "note: the CPU of Java itself is not measured; run the command on a machine with a JDK "
+            "(jcmd) and TaskManagers of a running job"
         )
     say_notes((*measured.assumptions, *measured.notes))
     if obstacle := deployment_of(engine.rest).obstacle_to_pins:
@@ -401,7 +401,7 @@ def advise_(
         for line in apply if edits and written else advice.commands:
             print_line(f"  {line}")
         if advice.notes:
-            say(f"-v shows {counted(len(advice.notes), 'note')} on what is not known")
+            say(f"-v shows {counted(len(advice.notes), 'note')} on missing measurements and costs")
     if output is not None and written:
         say_written(written, output)
 

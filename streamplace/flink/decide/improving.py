@@ -89,7 +89,7 @@ class Trial:
     def present(cls, question: Question) -> "Trial":
         """The measured layout of a job, and its sustained rate there."""
         measured, rates = question.measured, question.rates
-        predicted = None  # only a job that keeps up may carry more than its rate
+        predicted = None  # of a job that is held back, the measured rate is the capacity
         if not measured.flow.is_limited:
             predicted = candidate(question, PRESENT, question.present).predicted
         return cls(
@@ -470,7 +470,7 @@ class JobImprover:
             return proposal
         except KeyboardInterrupt:
             self.tell(
-                f"interrupted; the job goes on in its best measured layout: {proposal.best.name}"
+                f"interrupted; the job returns to its best measured layout: {proposal.best.name}"
             )
             try:
                 ended = self._return(proposal)

@@ -64,15 +64,15 @@ def sample_of(rest: Rest, job: str, at: float) -> JobSample:
     if flow is None:
         raise FlinkError(f"Flink reports no rate of the sources of job {job}")
     return JobSample(
-        at,
-        job,
-        flow.rate,
-        flow.is_limited,
-        flow.pending,
-        layout_of(rest, job, document),
-        checkpoint_totals(rest, job),
-        frozenset(rest.offered()),
-        float(document.get("timestamps", {}).get(RUNNING, 0.0)),
+        at=at,
+        job=job,
+        rate=flow.rate,
+        is_limited=flow.is_limited,
+        backlog=flow.pending,
+        layout=layout_of(rest, job, document),
+        checkpoints=checkpoint_totals(rest, job),
+        managers=frozenset(rest.offered()),
+        started=float(document.get("timestamps", {}).get(RUNNING, 0.0)),
     )
 
 
