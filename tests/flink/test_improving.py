@@ -644,7 +644,7 @@ def measured(monkeypatch):
     """Measure a job that is looked at by an engine, and find layouts by few evaluations."""
 
     def of(engine, layout, managers, **facts):
-        monkeypatch.setattr(JobImprover, "_present", lambda *_: layout)
+        monkeypatch.setattr(JobImprover, "_present_layout", lambda *_: layout)
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
         improver = JobImprover(engine, None, **given)
         modeller = JobModeller(improver, budget=Budget(evaluations=2000), **facts)
