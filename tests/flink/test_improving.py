@@ -209,7 +209,7 @@ class InWorld(JobImprover):
         """What the world proposes."""
         return cast("World", self.move).propose(*given)
 
-    def _present(self, job):
+    def _present_layout(self, job):
         return at(cast("World", self.move).where)
 
 

@@ -243,7 +243,7 @@ def _slots_for(job: str, manager: Mapping[str, Any]) -> int:
     number = int(manager.get("slotsNumber", 0))
     if of_job == len(allocated):
         return number
-    return min(number, manager.get("freeSlots", 0) + of_job)
+    return min(number, int(manager.get("freeSlots", 0)) + of_job)
 
 
 def in_one_group(graph: StreamGraph) -> StreamGraph:

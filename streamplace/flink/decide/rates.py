@@ -182,7 +182,8 @@ class Flows(NamedTuple):
 def _steps(distance: Floats, growth: Floats) -> Floats:
     """Steps until each distance is covered at its growth; infinite if never."""
     steps = np.full(len(distance), inf)
-    return np.divide(np.maximum(distance, 0.0), growth, out=steps, where=growth > 1 / MAX_LOAD)
+    np.divide(np.maximum(distance, 0.0), growth, out=steps, where=growth > 1 / MAX_LOAD)
+    return steps
 
 
 @dataclass(frozen=True, eq=False)
