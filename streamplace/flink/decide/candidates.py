@@ -239,7 +239,7 @@ def search_layout(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
 def _slots_for(job: str, manager: Mapping[str, Any]) -> int:
     """Slots of a TaskManager that Flink may give to a job that is submitted again without pins."""
     allocated = manager.get("allocatedSlots", ())
-    of_job = sum(slot["jobId"] == job for slot in allocated)
+    of_job: int = sum(slot["jobId"] == job for slot in allocated)
     number = int(manager.get("slotsNumber", 0))
     if of_job == len(allocated):
         return number
