@@ -1,1 +1,1 @@
-"""Control: which of several plans a job runs while its rates change (on Flink: `flink watch`)."""
+"""Control: choose the plan of a job while its rates change (on Flink: `flink watch`)."""

@@ -1,15 +1,14 @@
-"""Forecasts of what a job will need: several predictors, of which past losses choose one.
+"""Forecasts of the capacity that a job will need, by the predictor with the smallest past loss.
 
-Demand is the capacity with which the tuples of the last minutes would not have been too late: the
-means of their rates over the last interval, the last two, and so on up to 15 minutes, each over a
+The demand is the least capacity with which no tuple of the last minutes would have been too late:
+the largest mean rate over the last interval, the last two, and so on up to 15 minutes, each over a
 time that is longer by the lag that tuples may have. So noise that a queue absorbs does not count.
-`NeedForecast` says what is needed in the next two intervals, and what is likely needed in longer
-and longer periods of the next twelve hours.
+`NeedForecast` predicts the need of the next two intervals, and the likely needs of longer and
+longer periods of the next twelve hours.
 
-The predictors are the present value, means and medians of the last ones, lines through them, and
-the day before, as it was or in proportion to the present. Each is raised by a quantile of its own
-errors so far, and the one that has been nearest to that quantile is believed, for every period
-alone.
+The predictors are the present value, means and medians of the last values, lines through them, and
+the day before, as it was or in proportion to the present. Each is raised by a quantile of its past
+errors. Every period has the predictor that was nearest to that quantile.
 """
 
 import itertools
@@ -19,52 +18,53 @@ import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Ints
 
-DAY, REACH, RECENT = 86_400.0, 43_200.0, 900.0
+DAY, HORIZON, RECENT = 86_400.0, 43_200.0, 900.0
 """Length of a season, of the horizon, and of the window for demand, in seconds."""
 ENDS = np.array([2, 3, 4, 6, 8, *(part * 2**power for power in range(9) for part in (12, 18))])
-"""Ends of the periods of a forecast in intervals from now; those beyond `REACH` are left out."""
+"""Ends of the periods of a forecast in intervals from now, without ends beyond `HORIZON`."""
 MISSED, STEP = 0.35, 0.01
 """Share of intervals whose demand may exceed the forecast, and the step by which the margin adapts.
 
-Demand leaves out what the lag absorbs, and plans carry more than is needed, so few tuples are late.
+The demand omits the noise that the lag absorbs, and plans carry more than the need, so few tuples
+are late.
 """
 NEAR, FAR = 0.7, 0.75
 """Quantiles by which predictors of the next intervals and of later periods are judged."""
-LEARNING, FIRST = 0.1, 0.03
-"""Speed of quantiles of errors, and their values at first."""
-LEAST = 1e-9
-LONGEST = 24
-"""Most of the last intervals whose median is a prediction."""
+LEARNING_RATE, FIRST_ERROR = 0.1, 0.03
+"""Learning rate of quantiles of errors, and their initial values."""
+MIN_DEMAND = 1e-9
+MEDIAN_INTERVALS = 24
+"""Number of last intervals whose median is a prediction."""
 
 
 class ErrorQuantiles:
-    """Predictors of several periods, a running quantile of the errors of each, and their losses.
+    """Running quantiles of the errors of predictors, for several periods, and mean losses.
 
-    Errors are logarithms of ratios. A quantile follows its data by steps in proportion to their
-    deviation, up by the quantile when it is exceeded and down by the rest otherwise. Losses are
-    means over ``memory`` intervals, of which older ones count less and less.
+    Errors are logarithms of ratios. A quantile q follows its data by steps in proportion to their
+    deviation: up by q if it is exceeded, down by 1 - q otherwise. Losses are means over about
+    ``memory`` intervals, in which older intervals have smaller weights.
     """
 
     def __init__(self, shape: tuple[int, int], quantile: float, memory: int) -> None:
         self._quantile, self._memory = quantile, memory
         self._count, self._loss = np.zeros(shape), np.zeros(shape)
-        self._error, self._deviation = np.full(shape, FIRST), np.full(shape, FIRST)
+        self._error, self._deviation = np.full(shape, FIRST_ERROR), np.full(shape, FIRST_ERROR)
 
     def learn(self, actual: Floats, forecast: Floats, is_known: Bools) -> None:
-        """Compare what came [periods] with forecasts [predictors, periods] that were made of it."""
+        """Compare actual values [periods] with their forecasts [predictors, periods]."""
         safe = np.where(is_known, forecast, 1.0)
         beyond = np.where(is_known, np.log(actual[None, :] / safe), 0.0) - self._error
-        part = self._quantile
+        q = self._quantile
         self._count += is_known
         weight = is_known / np.clip(self._count, 1, self._memory)
-        pinball = np.maximum(part * beyond, (part - 1) * beyond)
+        pinball = np.maximum(q * beyond, (q - 1) * beyond)
         self._loss += weight * (pinball - self._loss)
         self._deviation += weight * (np.abs(beyond) - self._deviation)
-        steps = LEARNING * self._deviation * (part - (beyond < 0))
+        steps = LEARNING_RATE * self._deviation * (q - (beyond < 0))
         self._error += np.where(is_known, steps, 0.0)
 
     def best(self, is_known: Bools) -> Ints:
-        """Predictor of least loss for each period; the first where none has been judged."""
+        """Predictor with the smallest loss for each period; the first if none has been judged."""
         loss = np.where(is_known & (self._count > 0), self._loss, np.inf)
         return np.asarray(loss.argmin(axis=0))
 
@@ -75,14 +75,17 @@ class ErrorQuantiles:
 
 
 class NeedForecast:
-    """Rates that are needed now and in the periods to come, from the rates so far.
+    """Needed capacity now and in the periods to come, from the rates so far.
 
-    An interval has a number of seconds, and tuples may be late by the lag. ``lengths`` [B] are the
-    intervals in each period of the future; the first period is the next two intervals.
+    ``seconds``: length of an interval.
+    ``lag``: seconds by which tuples may be late.
+
+    ``lengths`` [B] are the numbers of intervals of the periods to come; the first period has the
+    next two intervals.
     """
 
     def __init__(self, seconds: float, lag: float) -> None:
-        self._ends = ENDS[max(2 * seconds, REACH) >= ENDS * seconds]
+        self._ends = ENDS[max(2 * seconds, HORIZON) >= ENDS * seconds]
         self._starts = np.concatenate(([0], self._ends[:-1]))
         self.lengths = np.diff(self._ends, prepend=0)
         self._day = max(int(self._ends[-1]), round(DAY / seconds))
@@ -99,11 +102,11 @@ class NeedForecast:
         self._far_errors = ErrorQuantiles((6, len(self._ends)), FAR, self._day)
 
     def after(self, rate: float) -> Floats:
-        """[B] what is needed in the periods to come, now that this rate has been observed."""
+        """Observe a rate; return the needs of the periods to come in tuples/s, [B]."""
         self._rates.append(rate)
         sums = itertools.accumulate(reversed(self._rates))
         demands = (total / n * self._due[n - 1] for n, total in enumerate(sums, 1))
-        self._demand.append(max(LEAST, *demands))
+        self._demand.append(max(MIN_DEMAND, *demands))
         self._learn_margin()
         near = self._next()
         self._near.append(near)
@@ -117,14 +120,14 @@ class NeedForecast:
         return needs
 
     def _learn_margin(self) -> None:
-        """Compare the demand of the last two intervals with what was expected of them."""
+        """Compare the demand of the last two intervals with its predictions."""
         if len(self._demand) < 3:
             return
-        came = max(self._demand[-2:])
-        is_missed = came > self._needed[-2] * (1 + LEAST)
+        actual = max(self._demand[-2:])
+        is_missed = actual > self._needed[-2] * (1 + 1e-9)
         self._margin = max(0.0, self._margin + STEP * (is_missed - MISSED))
-        expected = self._near[-2][:, None]
-        self._near_errors.learn(np.array([came]), expected, expected > 0)
+        predicted = self._near[-2][:, None]
+        self._near_errors.learn(np.array([actual]), predicted, predicted > 0)
 
     def _learn_far(self) -> None:
         """Compare the needs of the last periods with the forecasts that end now."""
@@ -132,11 +135,11 @@ class NeedForecast:
         if not is_over.any():
             return
         tail = np.array(self._needed[-int(self.lengths.max()) :])
-        came = np.array([tail[-length:].max() for length in self.lengths.tolist()])
-        intervals_ago = np.minimum(self._ends, len(self._far))  # so many intervals ago
+        actual = np.array([tail[-length:].max() for length in self.lengths.tolist()])
+        intervals_ago = np.minimum(self._ends, len(self._far))
         columns = [self._far[-ago][:, b] for b, ago in enumerate(intervals_ago.tolist())]
         forecast = np.stack(columns, axis=1)
-        self._far_errors.learn(came, forecast, is_over[None, :] & (forecast > 0))
+        self._far_errors.learn(actual, forecast, is_over[None, :] & (forecast > 0))
 
     def _next(self) -> Floats:
         """Predictions [6] of the demand of the next two intervals."""
@@ -152,11 +155,11 @@ class NeedForecast:
         return np.array([demand[-1], now, np.median(demand[-6:]), *lines, yesterday])
 
     def _later(self) -> Floats:
-        """Predictions [6, B] of the largest need of each period; below 0 where there is none."""
+        """Predictions [6, B] of the largest need of each period; -1 for no prediction."""
         needed = self._needed
         predictions = np.full((6, len(self._ends)), -1.0)
         predictions[0], predictions[1] = needed[-1], np.median(needed[-6:])
-        predictions[2] = np.median(needed[-LONGEST:])
+        predictions[2] = np.median(needed[-MEDIAN_INTERVALS:])
         if len(needed) >= 4:
             ahead = (np.minimum(self._ends, 24), np.minimum(self._starts + 1, 24))
             predictions[3] = np.maximum(_line(needed[-12:], *ahead), 0.2 * needed[-1])
@@ -177,7 +180,7 @@ class NeedForecast:
 
 
 def _line(values: list[float], if_rising: Ints, if_falling: Ints) -> Floats:
-    """Values of the line through the last ones, so many intervals ahead; the last one if few."""
+    """Values of the line through the last values, some intervals ahead; the last value of few."""
     number = len(values)
     if number < 4:
         return np.full(len(if_rising), values[-1])

@@ -1,7 +1,7 @@
 """The contract of policies, and their registry.
 
-A policy sees what a running job shows of itself, once per interval, and says which plan it should
-run from then on. It does not know the rates to come.
+Once per interval, a policy observes a running job, and chooses the plan that it runs from then on.
+It does not know the rates to come.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,8 +20,8 @@ class PlanChoice:
     price: Floats  # [K, K] of a move between two plans, in money
     seconds: float  # between two decisions
     delay: float  # seconds until a move stops the job
-    interruption: float  # seconds for which it does
-    lag: float  # seconds that tuples may be late
+    interruption: float  # seconds for which a move stops the job
+    lag: float  # seconds by which tuples may be late
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -35,10 +35,10 @@ class SlotObservation:
     rate: float  # tuples/s that arrived in the interval
     backlog: float  # tuples that wait
     level: int  # number of the plan that runs
-    capacity: Floats  # [K] tuples/s of the present mix of sources that plans carry, with headroom
+    capacity: Floats  # [K] tuples/s that plans carry of the present mix of sources, with headroom
 
     def least_level(self, rate: float) -> int:
-        """Return the cheapest plan that carries a rate; the largest one where none does."""
+        """Return the cheapest plan that carries a rate; the largest plan if none does."""
         fits = self.capacity >= rate
         return int(fits.argmax()) if fits.any() else len(fits) - 1
 
@@ -58,7 +58,7 @@ POLICIES: Registry[MakePolicy] = Registry("streamplace.control.policies", "polic
 
 
 def policy(name: str) -> Callable[[type], type]:
-    """Register a class of policies, made of a `PlanChoice`."""
+    """Register a class of policies, whose constructor takes a `PlanChoice`."""
 
     def register(kind: type) -> type:
         POLICIES.add(name, kind)
@@ -68,7 +68,7 @@ def policy(name: str) -> Callable[[type], type]:
 
 
 def policies_of(value: Any) -> Any:
-    """Names and makers of policies; of all that are registered for the name ``"all"``."""
+    """Names and makers of policies; the name ``"all"`` stands for all registered policies."""
     if not isinstance(value, Iterable):
         return value
     chosen: list[Any] = []

@@ -1,13 +1,14 @@
 """The problem of a controller: rates in slots of time, and the plans among which a job may move.
 
 A trace is cut into slots of equal length. A plan is chosen for each slot, and changing it has a
-price. `ControlDay` holds what every schedule, policy and bound of one trace is judged by.
+price. `ControlDay` is the common input of all schedules, policies and bounds of one trace.
 
-Bounds of controllers add up what arrives in a window of time. Without windows in the graph, all
-loads are linear in the rates, so a plan that carries rates carries their mean as well. The output
-of a window of the graph is concave: with several sources, a plan may carry each of two rates and
-not their mean. `_graphs_of_means` yields the graphs that such a plan carries. The bound of the cost
-of plans takes long, so it is computed for some rates; others have the bound of a lower rate.
+Bounds of controllers add up the tuples that arrive in a window of time. Without windows in the
+graph, all loads are linear in the rates, so a plan that carries rates carries their mean as well.
+The output of a window of the graph is concave: with several sources, a plan may carry each of two
+rates and not their mean. `_graphs_of_means` yields the graphs that such a plan carries. The bound
+of the cost of plans takes long, so it is computed for some rates; others have the bound of a lower
+rate.
 """
 
 import heapq
@@ -28,32 +29,32 @@ from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.result import HOUR, PlanResult
 from streamplace.planning.traces import RateTrace, share_carried
 
-PLANS, FINEST_PLANS = 24, 768
-"""Plans are made for multiples of a 24th of the peaks; of down to a 768th if rates vary little."""
-MOST_SLOTS = 20_000
+PLANS, MAX_PARTS = 24, 768
+"""Plans are made for multiples of a 24th of the peaks, or up to a 768th if rates vary little."""
+MAX_SLOTS = 20_000
 UNLIMITED = 1e9
 """Multiple of the peak that counts as carried by a plan that uses no resource."""
 WINDOWS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)
-"""Numbers of slots over which bounds add up what arrives."""
-FINEST_ONE, FINEST_SEVERAL = 1024, 8
+"""Lengths of the windows in which bounds add up arriving tuples, in slots."""
+LEVELS_OF_ONE, LEVELS_OF_EACH = 1024, 8
 """Rate levels in the bounds: for a single source, and for each of several."""
-MOST_BOUNDS = 128
-"""Levels of the rate of the only source that are bounded; others have the bound of a lower one."""
-NOTHING = 1e-9
-"""Rate that stands for none, as a share of the peak: no more than bounds allow for rounding."""
+MAX_BOUNDS = 128
+"""Maximum number of levels of a single source with a bound of their own."""
+ZERO_RATE = 1e-9
+"""Substitute for a rate of 0, as a share of the peak; bounds allow as much for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveTerms:
     """Terms of moves from one plan to another: their price, their time, and the lag meanwhile."""
 
-    # Seconds: a move is worth as much as running the mean of both plans for so long. It stands for
-    # all that machines do not cost: the interruption, the risk, the attention.
+    # Seconds of running the mean of both plans that cost as much as a move. The price covers the
+    # costs of a move besides machines: the interruption, the risk, the attention.
     price: float = 1800.0
     # Seconds from a decision until the machines of the new plan are ready; both plans cost.
     delay: float = 60.0
     interruption: float = 5.0  # seconds for which the job then stands still
-    lag: float = 60.0  # seconds that tuples may be late
+    lag: float = 60.0  # seconds by which tuples may be late
 
     def __post_init__(self) -> None:
         for name in ("price", "delay", "interruption", "lag"):
@@ -84,7 +85,7 @@ class TraceSlots:
 
     @classmethod
     def of(cls, trace: RateTrace, seconds: float) -> "TraceSlots":
-        """Cut a trace into slots; a rate holds until the next row, the last for the median step."""
+        """Cut a trace into slots; rates hold until the next row, the last for the median step."""
         if not seconds > 0:
             raise SettingError(f"the slot is {seconds:g} s; it must be above 0")
         steps = np.diff(trace.time)
@@ -92,10 +93,10 @@ class TraceSlots:
         ends = np.append(trace.time[1:], trace.time[-1] + last)
         start = float(trace.time[0])
         slots = (float(ends[-1]) - start) / seconds - 1e-9
-        if slots > MOST_SLOTS:
+        if slots > MAX_SLOTS:
             raise SettingError(
-                f"the trace has {slots:.0f} slots of {seconds:g} s, and at most {MOST_SLOTS} are "
-                "possible; give a longer slot"
+                f"the trace has {slots:.0f} slots of {seconds:g} s, and {MAX_SLOTS} is the "
+                "maximum; give a longer slot"
             )
         number = max(1, math.ceil(slots))
         edges = np.asarray(start + seconds * np.arange(number + 1), np.float64)
@@ -117,19 +118,19 @@ class TraceSlots:
 
 @dataclass(frozen=True, eq=False)
 class ControlDay:
-    """A trace in slots, the plans to choose from, and what they and moves between them cost.
+    """A trace in slots, the plans to choose from, and the costs of plans and moves.
 
     ``least`` [T, W] is a lower bound of the cost per hour of any plan that runs in all slots of a
-    window and processes what must be processed in it, if tuples may be late by the lag. Windows end
-    with the slot. ``least_moved`` is the same for a plan that replaces another one when the window
-    begins: until its machines are ready, the other one works.
+    window and processes all tuples that are due in it, if tuples may be late by the lag. Windows
+    end with the slot. ``least_moved`` is the same for a plan that replaces another plan when the
+    window begins: until its machines are ready, the other plan works.
     """
 
     slots: TraceSlots
     plans: tuple[PlanResult, ...]  # of rising cost and rising capacity
-    offered: Floats  # [T] tuples/s of all sources in a slot, in the mean
-    peak_rate: Floats  # [T] tuples/s of all sources in a slot, at most
-    carried: Floats  # [T, K] part of the largest rates of the slot that plans carry, no headroom
+    offered: Floats  # [T] mean tuples/s of all sources in a slot
+    peak_rate: Floats  # [T] maximum tuples/s of all sources in a slot
+    carried: Floats  # [T, K] part of the largest rates of the slot that plans carry at full load
     least: Floats  # [T, W]
     least_moved: Floats  # [T, W]
     windows: tuple[int, ...]  # [W] slots in a window, rising from 1
@@ -147,14 +148,14 @@ class ControlDay:
 
     @cached_property
     def capacity(self) -> Floats:
-        """[T, K] tuples/s that each plan carries, of the mix of sources of the slot, no headroom.
+        """[T, K] tuples/s of the mix of sources of the slot that each plan carries at full load.
 
-        Where nothing arrives, the mix is the one that the plan was made for.
+        If nothing arrives, the mix is that of the plan.
         """
         limit = UNLIMITED * self.peak_rate.max()
-        own_mix = np.minimum([plan.carries for plan in self.plans], limit)
+        by_plan = np.minimum([plan.carries for plan in self.plans], limit)
         peak = self.peak_rate[:, None]
-        return np.where(peak > 0, self.carried * peak, own_mix)
+        return np.where(peak > 0, self.carried * peak, by_plan)
 
     @cached_property
     def rated_capacity(self) -> Floats:
@@ -163,7 +164,7 @@ class ControlDay:
 
     @cached_property
     def _usable(self) -> Floats:
-        """[K] part of what each plan carries that is not kept as headroom."""
+        """[K] part of the capacity of each plan besides its headroom."""
         return 1 - np.array([plan.headroom for plan in self.plans], np.float64)
 
     @cached_property
@@ -184,7 +185,7 @@ class ControlDay:
     def carries_in(self, part: float) -> Bools:
         """[T, K] whether a plan carries a slot, with its headroom, in this part of its time.
 
-        If none does, the largest counts as carrying it.
+        If none carries it, the largest plan counts as carrying it.
         """
         fits = self.carried * self._usable * part >= 1 - TOLERANCE
         fits[:, -1] |= ~fits.any(axis=1)
@@ -246,7 +247,7 @@ def planned_rates(slots: TraceSlots) -> list[Floats]:
     high = slots.peak.max(axis=0)
     low = high * _alike((slots.peak.min(axis=0) / high)[None, :], np.min)[0]
     lowest, parts = float((low / high).min()), PLANS
-    while parts < FINEST_PLANS and parts * (1 - lowest) < PLANS / 2:
+    while parts < MAX_PARTS and parts * (1 - lowest) < PLANS / 2:
         parts *= 2
     first = np.maximum(np.ceil(low / high * parts - 1e-9), 1.0)
     parts_of_peak = [
@@ -258,10 +259,10 @@ def planned_rates(slots: TraceSlots) -> list[Floats]:
 def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float, head: float = 0.0) -> Floats:
     """[T, W, S] rates at which tuples must be processed in windows that end with each slot.
 
-    What arrives in the last ``lag`` seconds of a window may be processed after it, and what
-    arrives in its first ``head`` seconds by the plan before; the rest is due in the window. What
-    arrives before its last ``lag`` seconds is due within the lag. The larger rate counts. Windows
-    that begin before the trace have the rate 0.
+    Tuples of the last ``lag`` seconds of a window may be processed after it, and tuples of its
+    first ``head`` seconds by the plan before; the rest is due in the window. Tuples before the last
+    ``lag`` seconds are due within the lag. The larger rate counts. Windows that begin before the
+    trace have the rate 0.
     """
     amounts = slots.mean.copy()
     amounts[-1] *= slots.last
@@ -284,7 +285,7 @@ def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float, head: float
 
 
 def _early(slots: TraceSlots, length: int, head: float) -> Floats:
-    """[T - length + 1, S] what arrives at most in the first ``head`` seconds of windows."""
+    """[T - length + 1, S] maximum of tuples in the first ``head`` seconds of windows."""
     early = np.zeros((len(slots) - length + 1, slots.peak.shape[1]))
     for k in range(min(length, math.ceil(head / slots.seconds))):
         early += min(1.0, head / slots.seconds - k) * slots.peak[k : k + len(early)]
@@ -292,7 +293,7 @@ def _early(slots: TraceSlots, length: int, head: float) -> Floats:
 
 
 def _useful(plans: list[PlanResult]) -> tuple[PlanResult, ...]:
-    """Plans without those that cost no less than one for a higher rate."""
+    """Plans that are cheaper than every plan for a higher rate."""
     kept: list[PlanResult] = []
     for plan in reversed(plans):
         if not kept or plan.cost < kept[-1].cost:
@@ -313,19 +314,19 @@ def _carried(
         with np.errstate(divide="ignore"):
             return np.asarray(carried[None, :] / peak[:, None])
     top = slots.peak.max(axis=0)
-    grid, which = _rounded(np.ceil(_alike(slots.peak / top, np.max) * FINEST_SEVERAL), top)
+    grid, which = _rounded(np.ceil(_alike(slots.peak / top, np.max) * LEVELS_OF_EACH), top)
     parts = [[share_carried(plan, trace.graph(graph, rates)) for plan in plans] for rates in grid]
     return np.array(parts)[which]
 
 
 def _graphs_of_means(graph: StreamGraph, trace: RateTrace, rates: Floats) -> Iterator[StreamGraph]:
-    """Yield graphs that a plan carries if the mean of the rates that it carries is this one [S].
+    """Yield graphs that a plan carries if the mean of the rates that it carries is ``rates`` [S].
 
     With a single source that emits, that is the graph at the mean, because loads rise with the
     rate. Otherwise, windows have only the output that is proportional to their input. Moreover, a
-    plan carries the mean of each source alone, because it carries no less of it at some time; only
-    the windows that this source feeds then have their whole output. There is no graph for rates
-    that give the inputs of a join unequal rates.
+    plan carries the mean of each source alone, because at some time it carries at least as much of
+    it; only the windows that this source feeds then have their whole output. If the inputs of a
+    join would have unequal rates, there is no graph.
     """
     alone = [rates * (np.arange(len(rates)) == s) for s in np.flatnonzero(rates > 0)]
     nowhere = np.zeros(graph.n_operators, np.bool_)
@@ -339,7 +340,7 @@ def _graphs_of_means(graph: StreamGraph, trace: RateTrace, rates: Floats) -> Ite
 
 
 def _fed(graph: StreamGraph, trace: RateTrace, rates: Floats) -> Bools:
-    """Whether a source with a rate leads to each operator, [N]."""
+    """Whether each operator is downstream of a source with a rate, [N]."""
     fed = graph.operators.rate > 0
     if len(rates) > 1:
         emitting = [name for name, rate in zip(trace.sources, rates, strict=True) if rate > 0]
@@ -360,7 +361,7 @@ def _with_output(
     }
     try:
         changed = graph.with_operators(replace(operators, window=windows)) if windows else graph
-        return trace.graph(changed, rates, NOTHING)
+        return trace.graph(changed, rates, ZERO_RATE)
     except GraphError:
         return None
 
@@ -372,24 +373,24 @@ def _proportional(window: Window) -> Window:
 
 
 def _bounds_of_one(rates: Floats, top: Floats, bound_at: Callable[[Floats], float]) -> Floats:
-    """Bound of the cost at each rate [_, 1] of the only source, rounded down to one that is known.
+    """Bound of the cost at each rate [_, 1] of the only source, rounded down to a bounded level.
 
-    The levels in between are bounded where most rates gain most: between two levels of the same
-    bound there is nothing to gain.
+    The next level is bounded where the most rates may gain the most: between two levels with the
+    same bound, nothing can be gained.
     """
-    level = np.floor(rates[:, 0] / top[0] * FINEST_ONE)
+    level = np.floor(rates[:, 0] / top[0] * LEVELS_OF_ONE)
     ordered = np.sort(level)
-    bound_of_level = {k: bound_at(top * (k / FINEST_ONE)) for k in (0, FINEST_ONE)}
+    bound_of_level = {k: bound_at(top * (k / LEVELS_OF_ONE)) for k in (0, LEVELS_OF_ONE)}
 
     def gap(low: int, high: int) -> tuple[float, int, int]:
         inside = np.searchsorted(ordered, high) - np.searchsorted(ordered, low + 1)
         return (-(bound_of_level[high] - bound_of_level[low]) * float(inside), low, high)
 
-    gaps = [gap(0, FINEST_ONE)]
-    while gaps and gaps[0][0] < 0 and len(bound_of_level) < MOST_BOUNDS:
+    gaps = [gap(0, LEVELS_OF_ONE)]
+    while gaps and gaps[0][0] < 0 and len(bound_of_level) < MAX_BOUNDS:
         _, low, high = heapq.heappop(gaps)
         middle = (low + high) // 2
-        bound_of_level[middle] = bound_at(top * (middle / FINEST_ONE))
+        bound_of_level[middle] = bound_at(top * (middle / LEVELS_OF_ONE))
         for part in (gap(low, middle), gap(middle, high)):
             heapq.heappush(gaps, part)
     levels = np.array(sorted(bound_of_level), np.float64)
@@ -400,10 +401,10 @@ def _bounds_of_one(rates: Floats, top: Floats, bound_at: Callable[[Floats], floa
 def _bounds_of_several(rates: Floats, top: Floats, bound_at: Callable[[Floats], float]) -> Floats:
     """Bound of the cost at each row of rates [_, S], rounded down; it rises with the rates.
 
-    Between two rows of the same bound there is nothing to gain. Rows are bounded in an order that
-    halves the distance of those that are known, by the sum of their parts of the peaks.
+    Between two rows with the same bound, nothing can be gained. Rows are sorted by the sum of their
+    parts of the peaks, and bounded in an order that halves the distances of bounded rows.
     """
-    grid, which = _rounded(np.floor(_alike(rates / top, np.min) * FINEST_SEVERAL), top)
+    grid, which = _rounded(np.floor(_alike(rates / top, np.min) * LEVELS_OF_EACH), top)
     ranked, last = np.argsort((grid / top).sum(axis=1), kind="stable"), len(grid) - 1
     values, is_known = np.zeros(len(grid)), np.zeros(len(grid), np.bool_)
     for rank in sorted(range(len(grid)), key=lambda i: (0 < i < last, -(i & -i))):
@@ -418,9 +419,9 @@ def _bounds_of_several(rates: Floats, top: Floats, bound_at: Callable[[Floats], 
 
 
 def _alike(parts: Floats, end: Callable[..., Floats]) -> Floats:
-    """Parts of the peaks [_, S]; those that are equal but for an error of a join get one end.
+    """Parts of the peaks [_, S], in which parts that a join takes for equal get one value.
 
-    Otherwise rounding could separate what the inputs of a join bring.
+    Otherwise rounding could separate the rates of the inputs of a join.
     """
     from streamsim.flow import UNEQUAL
 
@@ -429,6 +430,6 @@ def _alike(parts: Floats, end: Callable[..., Floats]) -> Floats:
 
 
 def _rounded(levels: Floats, top: Floats) -> tuple[Floats, Ints]:
-    """Distinct rows of rates on a grid below the top, and which of them each row becomes."""
+    """Distinct rows of rates on a grid below the top, and the number of the row of each input."""
     grid, which = np.unique(levels, axis=0, return_inverse=True)
-    return grid / FINEST_SEVERAL * top, which.reshape(-1).astype(np.int32)
+    return grid / LEVELS_OF_EACH * top, which.reshape(-1).astype(np.int32)

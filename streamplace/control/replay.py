@@ -1,7 +1,7 @@
-"""Replays: a policy decides along a trace, and a queue says how late tuples become.
+"""Replays: a policy decides along a trace, and a queue gives the lateness of tuples.
 
-All that arrives waits in one queue, which the running plan empties at its capacity. Moves take
-their time: after the delay the job stands still for the interruption, then the new plan runs. Both
+All tuples wait in one queue, which the running plan empties at its capacity. During a move, the old
+plan runs for the delay, the job stands still for the interruption, and then the new plan runs. Both
 plans cost while a move is under way.
 """
 
@@ -18,8 +18,8 @@ from streamplace.model.columns import frozen
 from streamplace.model.message_text import quoted
 from streamplace.planning.result import HOUR
 
-STEP = 1.0
-"""Seconds of a step of the queue, at most (judgement: far below the lags that are judged)."""
+MAX_STEP = 1.0
+"""Maximum seconds of a step of the queue; judgement: far below usual lags."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,7 @@ class PolicyReplay:
     machine_cost: float  # of both plans during a move
     move_cost: float  # price of all moves
     punctual: float  # part of the time in which no tuple was later than the lag
-    latest: float  # seconds by which a tuple was late at most
+    latest: float  # maximum lateness of a tuple in seconds
 
     @property
     def cost(self) -> float:
@@ -41,7 +41,7 @@ class PolicyReplay:
 
 
 def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
-    """Let a policy decide at each end of a slot; the cheapest plan for the first one runs first."""
+    """Let a policy decide at the end of each slot; the cheapest plan for the first slot begins."""
     capacity = frozen(day.rated_capacity.copy())
     policy, run = make(day.choice), _Run(day)
     for slot in range(len(day.slots)):
@@ -71,7 +71,7 @@ class _Run:
         self.day = day
         self.level = int(day.carries[0].argmax())
         self.backlog, self.moves, self.machine_cost, self.move_cost = 0.0, 0, 0.0, 0.0
-        self.steps = max(1, round(day.slots.seconds / STEP))
+        self.steps = max(1, round(day.slots.seconds / MAX_STEP))
         self.length = day.slots.seconds / self.steps
         self._target, self._ready, self._down = self.level, 0.0, 0.0
         self._levels: list[int] = []
@@ -83,7 +83,7 @@ class _Run:
         return self._target != self.level
 
     def begin_move(self, target: int) -> None:
-        """Begin to move to a plan; while a move is under way nothing else is begun."""
+        """Begin a move to a plan, unless a move is under way."""
         if self.is_moving or target == self.level:
             return
         self._target = target
@@ -107,7 +107,7 @@ class _Run:
         self._levels.append(self.level)
 
     def _work_of(self, slot: int) -> float:
-        """Tuples that can be processed in a step; its cost is added to `machine_cost`."""
+        """Tuples that a step can process in a slot with a move; adds its cost to `machine_cost`."""
         costs, length = self.day.cost[self.level], self.length
         if self.is_moving:
             costs += self.day.cost[self._target]
@@ -124,7 +124,7 @@ class _Run:
         return float(self.day.capacity[slot, self.level]) * works
 
     def result(self, name: str) -> PolicyReplay:
-        """Return what became of all slots."""
+        """Return the result of all slots."""
         arrived = np.repeat(self.day.offered * self.length, self.steps)
         late = lateness(arrived, np.concatenate(self._waiting)) * self.length
         punctual: Bools = late <= self.day.terms.lag
@@ -148,6 +148,6 @@ def lateness(arrived: Floats, waiting: Floats) -> Floats:
     total = np.concatenate(([0.0], np.cumsum(arrived)))
     steps = np.arange(len(total), dtype=np.float64)
     processed = np.maximum(total[1:] - waiting, 0.0)
-    # Of steps in which nothing arrives, only the last one precedes the next arrival.
+    # In a pause without arrivals, only the last step precedes the next arrival.
     at = np.interp(processed, total, steps)
     return np.where(waiting > 1e-9 * total[-1], steps[1:] - at, 0.0)

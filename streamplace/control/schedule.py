@@ -1,9 +1,9 @@
-"""Schedules: the cheapest sequence of plans for a day that is known, and a lower bound of all.
+"""Schedules: the cheapest sequence of plans for a known day, and a lower bound of all.
 
 `cheapest_levels` is a dynamic program over slots and plans. `lower_bound` is one over segments of
-slots in which a controller does not move; it knows no plans, only proven bounds of their cost, so
-that it holds for every controller that decides between slots and carries what arrives.
-`PlanSchedule` is the answer of ``plan --schedule``: both, and what policies make of the day.
+slots in which a controller does not move; it uses no plans, only proven bounds of their cost, so it
+holds for every controller that decides between slots and carries all tuples. `PlanSchedule` is the
+answer of ``plan --schedule``: both, and the results of policies.
 """
 
 import itertools
@@ -36,10 +36,10 @@ FILES = ("schedule.json", "schedule.svg")
 
 
 def cheapest_levels(day: ControlDay) -> Ints:
-    """Plan of each slot [T] such that costs and moves together are least.
+    """Plan of each slot [T] with the least cost of machines and moves.
 
-    A plan must carry every slot in which it runs; one to which the job has just moved must also
-    work off what waited during the interruption before the slot ends.
+    A plan must carry every slot in which it runs; after a move, it must also drain the backlog of
+    the interruption before the slot ends.
     """
     stay, come = _slot_costs(day)
     best = stay[0].copy()
@@ -57,7 +57,7 @@ def cheapest_levels(day: ControlDay) -> Ints:
 
 
 def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
-    """[T, K] cost of each slot on each plan, if it ran before and if the job moves to it now."""
+    """[T, K] cost of each slot on each plan, if it ran before, and if the job moves to it now."""
     cost = np.broadcast_to(day.cost * day.hours, day.carried.shape)
     stay = np.where(day.carries, cost, np.inf)
     running = max(0.0, 1 - day.terms.interruption / day.slots.seconds)
@@ -67,10 +67,10 @@ def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
 def lower_bound(day: ControlDay) -> float:
     """Lower bound of the cost of controllers that decide between slots and meet the lag objective.
 
-    Within a segment without a decision a controller pays all the time at least for the dearest
-    window of slots in it. Tuples of the last seconds of a window may wait for the next slot, as
-    long as the lag allows; of a window with which a segment begins, those of the first seconds may
-    be processed by the plan before, until the new machines are ready.
+    In a segment without moves, a controller pays at least the bound of its dearest window of slots,
+    for the whole segment. Tuples of the last seconds of a window may wait for the next slot, as
+    long as the lag allows. At the beginning of a segment, the plan before may process tuples until
+    the new machines are ready.
     """
     half, slots = day.terms.price / HOUR / 2, len(day.slots)
     until = np.full(slots + 1, np.inf)
@@ -104,15 +104,15 @@ class ScheduleStep(NamedTuple):
     start: float  # seconds in the time of the trace
     end: float
     level: int  # number of the plan
-    highest: float  # tuples/s of all sources, at most
+    highest: float  # maximum tuples/s of all sources
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanSchedule(Pictured):
-    """A trace, the cheapest sequence of plans for it, and what policies make of it.
+    """A trace, the cheapest sequence of plans for it, and the results of policies.
 
-    No controller that decides between slots and meets the lag costs less than ``bound``, which is
-    proven, even if it keeps no headroom.
+    It is proven that no controller that decides between slots and keeps the lag costs less than
+    ``bound``, even without headroom.
     """
 
     day: ControlDay  # the trace and the plans

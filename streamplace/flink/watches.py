@@ -9,8 +9,8 @@ from streamplace.flink.store import WHOLE, Claimed, Store, Table
 from streamplace.io.ledger import NOISE
 from streamplace.model.prediction_intervals import RateInterval
 
-KEPT = 20_000
-"""Rounds of a watch that are kept: two weeks of one per minute."""
+MAX_ROUNDS = 20_000
+"""Maximum number of rounds of a watch in the store: two weeks of one per minute."""
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
 UNSAVED = "not saved"
 """States of a decision: written before anything is done, and the outcomes."""
@@ -26,19 +26,19 @@ class WatchRound:
     time: float  # seconds that the watch has lasted, without the time between two processes
     job: str
     rate: float  # tuples/s that the sources emit
-    arriving: float  # tuples/s that arrive for them, as far as known
-    is_limited: bool
+    arriving: float  # tuples/s that arrive for the sources, as far as known
+    is_limited: bool  # whether back-pressure holds a source back
     backlog: float  # tuples that wait; 0 if unknown
     machines: int  # number of TaskManagers with subtasks of the job
-    carries: RateInterval | None = None  # of the present layout; None while it is not measured
+    carries: RateInterval | None = None  # of the present layout; None without a measurement
     limit: str = ""  # the resource that limits the layout first
-    # The present plan, and the rate and the machines of all plans; empty while not measured.
+    # The present plan, and the rate and the machines of all plans; empty without a measurement.
     level: int = -1
     capacity: tuple[float, ...] = ()
     cost: tuple[float, ...] = ()
     words: str = ""  # decision and reason
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back; else 0
-    growth: float | None = None  # tuples/s by which the backlog becomes more; None if unknown
+    growth: float | None = None  # tuples/s by which the backlog grows; None if unknown
     # Whether the job does not keep up; None if only the next round shows it.
     falls_behind: bool | None = None
     shows_capacity: bool = False  # whether the rate is the layout's capacity
@@ -63,30 +63,29 @@ class WatchDecision:
     """A decision to start a job elsewhere, written before it is carried out."""
 
     __pydantic_config__: ClassVar = WHOLE
-    # Kinds: to try a layout, to go to a better one, and to replace lost TaskManagers.
+    # Kinds: try a layout, return to the best measured layout, and replace lost TaskManagers.
     MOVE, RETURN, REPLACE = "move", "return", "replace"
 
     at: str
     kind: str
     job: str
     transaction: str  # id of the job that is started in its place, which Flink accepts once
-    # Operator → device of each of its subtasks, or of all of them, afterwards.
+    # Operator → device of each of its subtasks, or of all of them, after the move.
     layout: dict[str, list[str] | str]
-    machines: tuple[int, int]  # numbers of TaskManagers of the job, before and afterwards
+    machines: tuple[int, int]  # numbers of TaskManagers of the job before and after the move
     reason: str
     carries: RateInterval | None = None  # predicted rate; None without a prediction
-    # Outcome and reason.
     state: str = BEGUN
-    outcome: str = ""
-    after: str = ""  # id of the job afterwards
-    measured: float | None = None  # tuples/s afterwards; None if not measured
+    outcome: str = ""  # reason of the outcome
+    after: str = ""  # id of the job after the move
+    measured: float | None = None  # tuples/s after the move; None if not measured
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back; else 0
     spread: float = 0.0  # spread of the profile from which it was predicted
 
 
 @dataclass(frozen=True, slots=True)
 class WatchRecord:
-    """A watch: the name of its job, the job's present id, rounds and decisions in order."""
+    """A watch: the name and the present id of its job, rounds and decisions in order."""
 
     name: str
     job: str
@@ -114,7 +113,7 @@ DECISIONS = Table("decisions", TypeAdapter(WatchDecision))
 
 
 def read_watches(store: Store) -> list[WatchRecord]:
-    """Return all watches, each with the rounds that are kept and all of its decisions."""
+    """Return all watches with their stored rounds and decisions."""
     return [
         WatchRecord(
             watch.name,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamplace import Budget, Offer, Stream, plan_schedule
 from streamplace.control import problem as days
 from streamplace.control.problem import (
-    MOST_BOUNDS,
+    MAX_BOUNDS,
     MoveTerms,
     TraceSlots,
     control_day,
@@ -124,7 +124,7 @@ def test_bounds_of_whole_machines_are_found_at_few_rates():
     exact = np.ceil(rates / 100.0)
     assert (day.least[:, 0] <= exact).all()
     assert (day.least[:, 0] == exact).mean() > 0.98
-    assert len(asked) <= MOST_BOUNDS
+    assert len(asked) <= MAX_BOUNDS
 
 
 def planned(graph, trace, offer):

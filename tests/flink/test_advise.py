@@ -138,14 +138,11 @@ def test_costs_count_as_much_more_as_a_held_back_job_carries_less(shop):
         flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=busy)
         return advised(flink, "300")
 
-    def told(advice):
-        return [one for one in advice.notes if "all costs count" in one]
-
     for other in (planned_at(1.2), planned_at(1.2, pending=50.0)):
-        (note,) = told(other)
-        assert "so all costs count 1.2" in note
+        (note,) = corrections(other)
+        assert "so all costs are multiplied by 1.2" in note
     for other in (planned_at(1.5), planned_at(1.2, blocked=0.0)):
-        assert not told(other)
+        assert not corrections(other)
     assert any("outside of its interval" in one for one in planned_at(1.5).notes)
 
 
@@ -306,9 +303,9 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(shop, monke
     assert advice.plan.graph.operators["more"].ipt == 0
 
 
-def is_corrected(advice):
-    """Whether all costs were scaled, because the job carries another rate than the model says."""
-    return any("all costs count" in note for note in advice.notes)
+def corrections(advice):
+    """Notes that all costs were scaled, because the job carries another rate than predicted."""
+    return [note for note in advice.notes if "all costs are multiplied" in note]
 
 
 def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop):
@@ -319,7 +316,7 @@ def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop):
     flink.vertices["v4"] = Vertex("heavy", heavy, [("v3", "HASH")])
     advice = advised(flink, "400")
     assert advice.flow.offered == pytest.approx(250)
-    assert not is_corrected(advice)
+    assert not corrections(advice)
 
 
 @pytest.mark.parametrize("beside", [0.0, 0.35])
@@ -334,7 +331,7 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(shop, monkeypatch, besid
     monkeypatch.setattr("streamplace.flink.engine.steady_profile", profiled)
     flink = shop(blocked=1.0)
     flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=1.6)
-    assert is_corrected(advised(flink, "300")) is not bool(beside)
+    assert bool(corrections(advised(flink, "300"))) is not bool(beside)
 
 
 def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_nothing(shop):
@@ -388,7 +385,7 @@ def test_the_command_prints_advice_and_writes_the_plan(folder, run, asked):
     carried = json.loads(run("simulate", *simulated, "--json").out)
     assert carried["relative_throughput"] == pytest.approx(1.0)
     assert "Today: 1 machine that cost 0.1 per hour; " in printed.out
-    assert "notes on what is not known" in printed.err
+    assert "notes on missing measurements and costs" in printed.err
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
     assert "--placement 'my plans/one/placement.json'" in printed.out

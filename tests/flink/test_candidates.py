@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.flink.decide.candidates import (
+    BY_SEARCH,
     BY_SPEED,
-    FOUND,
     Question,
     candidate,
     candidates,
-    searched,
+    search_layout,
 )
 from streamplace.flink.decide.rates import JobRates
 from streamplace.flink.decide.slot_assignment import (
@@ -92,7 +92,7 @@ def test_flinks_layouts_on_task_managers_without_a_description_are_left_out():
     """One has joined since the cluster was described."""
     slots = {"d9": 4, **SLOTS}
     found = found_for(asked(EQUAL, Layout(SPREAD), slots=slots))
-    assert found[FOUND].layout.devices <= {*EQUAL.devices.name}
+    assert found[BY_SEARCH].layout.devices <= {*EQUAL.devices.name}
     assert "Flink's SLOTS" not in found
 
 
@@ -109,7 +109,7 @@ def test_on_unequal_machines_search_finds_the_best_layout():
     """SLOTS is limited by the slowest device: four times 500 MIPS of 8,000."""
     found = found_for(asked(UNEQUAL, Layout(SPREAD), 1e6))
     best = max(found.values(), key=lambda one: one.predicted.value)
-    assert best.name == FOUND
+    assert best.name == BY_SEARCH
     assert best.predicted.value > 1.5 * found["Flink's SLOTS"].predicted.value
 
 
@@ -198,8 +198,8 @@ def test_a_job_that_a_network_limits_does_not_contradict_the_model():
 def test_without_spreading_only_whole_operators_are_placed():
     """And without slots, no layout of Flink's own is among the candidates."""
     found = found_for(asked(EQUAL, Layout(TOGETHER), spreads=False, slots={}))
-    assert found.keys() == {FOUND}
-    assert all(len(set(devices)) == 1 for devices in found[FOUND].layout.values())
+    assert found.keys() == {BY_SEARCH}
+    assert all(len(set(devices)) == 1 for devices in found[BY_SEARCH].layout.values())
     assert BY_SPEED in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
 
 
@@ -218,7 +218,7 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends():
 
     def found(rate):
         question = Question(Measurement(graph, cluster, LIMITED), Layout(present), {}, True, rate)
-        return question.rates.of(searched(question, little))
+        return question.rates.of(search_layout(question, little))
 
     most, enough = found(None), found(100.0)
     assert most > 1.01 * enough > 100.0
@@ -261,7 +261,7 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
     found = found_for(question, evaluations=200)
     assert (BY_SPEED in found) is is_even_possible
     untouched = SpreadLimits.untouched(["d0", "d1"])
-    pinning(found[FOUND].layout, untouched)  # raises where it cannot be
+    pinning(found[BY_SEARCH].layout, untouched)  # raises where it cannot be
 
 
 def test_operators_with_equal_numbers_on_the_same_devices_take_one_group():

@@ -107,17 +107,17 @@ def test_a_profile_says_which_operators_are_hot(shop, blocked, hot):
     found = profile(flink.rest, "job", 10)
     facts = why_hot(FlinkEngine(flink.rest), "job", found, measured_graph(found, MIPS))
     assert [name.split(" ")[1] for name in facts] == hot
-    assert not any("would gain" in doubt for doubt in found.doubts)
+    assert not any("the gain of a move" in doubt for doubt in found.doubts)
 
 
 def test_a_job_that_ends_after_its_profile_is_still_explained(shop):
-    """Only what a move would gain is not known."""
+    """Only the gain of a move is not known."""
     flink = shop(blocked=2.0)
     found = profile(flink.rest, "job", 10)
     graph = measured_graph(found, MIPS)
     flink.answers["GET /jobs/job"] = {**flink.rest.get("/jobs/job"), "state": "CANCELED"}
     assert why_hot(FlinkEngine(flink.rest), "job", found, graph)
-    assert any("would gain" in doubt for doubt in found.doubts)
+    assert any("the gain of a move" in doubt for doubt in found.doubts)
 
 
 @pytest.mark.parametrize(

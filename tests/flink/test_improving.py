@@ -209,7 +209,7 @@ class InWorld(JobImprover):
         """What the world proposes."""
         return cast("World", self.move).propose(*given)
 
-    def _present(self, job):
+    def _present_layout(self, job):
         return at(cast("World", self.move).where)
 
 
@@ -470,7 +470,7 @@ def test_trials_never_stop_a_job_for_longer_than_is_allowed(allowed):
     """Each move takes two seconds, and going back takes them again."""
     carries = {START: 100.0, "a": 500.0, "b": 450.0, "c": 90.0}
     world = World(carries, {"a": 0.9, "b": 1.9, "c": 9.0}, fails={"b": FlinkError("no")})
-    improved = world.improved(most_interruption=allowed)
+    improved = world.improved(max_interruption=allowed)
     assert (improved.stopped or 0.0) <= allowed
     if allowed < 4.0:
         assert world.told[-1].startswith("no further layout is tried: moving there stops the job")
@@ -644,7 +644,7 @@ def measured(monkeypatch):
     """Measure a job that is looked at by an engine, and find layouts by few evaluations."""
 
     def of(engine, layout, managers, **facts):
-        monkeypatch.setattr(JobImprover, "_present", lambda *_: layout)
+        monkeypatch.setattr(JobImprover, "_present_layout", lambda *_: layout)
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
         improver = JobImprover(engine, None, **given)
         modeller = JobModeller(improver, budget=Budget(evaluations=2000), **facts)

@@ -171,7 +171,7 @@ def test_a_namespace_that_cannot_be_listed_is_refused_in_one_line(namespace, ref
         (("--job", "a" * 32), "--job is for one job"),
         (("--rate", "500"), "give a multiple, such as 1.2x"),
         (("-o", "plan.json"), ".html"),
-        (("job.jar",), "a jar is of one job"),
+        (("job.jar",), "JAR is for one job"),
     ],
 )
 def test_what_is_of_one_job_is_refused_for_all(namespace, refusal, words, told):

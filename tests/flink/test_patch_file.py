@@ -88,10 +88,10 @@ def test_a_new_file_is_a_patch_and_is_written_again(tmp_path):
     [
         ("name: count  #", "name: other  #", "no manifest of FlinkDeployment flink/count"),
         ("name: count  #", "name: count\n  namespace: b  #", "no manifest of FlinkDeployment"),
-        ("parallelism: 1", "parallelism: {{ .Values.parallelism }}", "is no YAML"),
+        ("parallelism: 1", "parallelism: {{ .Values.parallelism }}", "is not valid YAML"),
         ("  job:", "  job: &job", "its fields cannot be changed one by one"),
         ("    resource: {", "    resources: {", "no line to change for taskManager/resource/cpu"),
-        ('"1024m"', "|\n      1024m", "is no YAML"),
+        ('"1024m"', "|\n      1024m", "is not valid YAML"),
         ("cpu: 1}", "cpu: [1]}", "no line to change for taskManager/resource/cpu"),
         ("parallelism: 1", "parallelism: >\n      1", "no line to change for job/parallelism"),
     ],

@@ -194,7 +194,7 @@ def test_pods_follow_a_rate_that_grows_and_falls(operator, monkeypatch, has_auto
         model_of,
         None if has_autoscaler else own,
         monotonic=lambda: clock[0],
-        most=3,
+        max_pods=3,
     )
     while clock[0] < 14_400:
         own.resource = read_resource(own.api, NAMESPACE, "count")  # as the watch does

@@ -165,7 +165,7 @@ def test_what_was_begun_is_finished_by_those_who_may(mover):
         mover(Killed).carry_out(OLD, HERE, GO)
     rest = FakeFlink({f"GET /jobs/{OLD}": job("shop", "FINISHED", {})}).rest
     log = WatchLog.claimed(Store.usual(), OLD, "shop", print)
-    with pytest.raises(SettingError, match="give --apply or --spare to finish that"):
+    with pytest.raises(SettingError, match="give --apply or --spare to finish the start"):
         finish_earlier(rest, None, log, OLD)
 
 

@@ -259,7 +259,7 @@ def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_mo
 
 
 @pytest.mark.parametrize("kind", [SettingError, MoveUnderWay])
-def test_a_move_that_could_not_be_begun_is_trial_again_after_the_least_time(scene, kind):
+def test_a_move_that_could_not_be_begun_is_tried_again_after_the_least_time(scene, kind):
     """As when the program does not fit, or another command moves the job."""
     rounds = scene.rounds(least_seconds=120.0)
     told = scene.passes(rounds, 2, offered=104.0, unmoved=kind("not now"))
@@ -337,7 +337,7 @@ def test_a_job_is_measured_when_something_has_changed_and_now_and_then(scene):
     assert "it is measured before the next round" in told[0]
 
 
-def test_a_job_that_cannot_be_measured_is_trial_again_now_and_then(scene):
+def test_a_job_that_cannot_be_measured_is_tried_again_now_and_then(scene):
     """The reason is told once; rounds go on, and another layout is measured at once."""
     rounds = scene.rounds()
     told = scene.passes(rounds, 60, unmeasured=FlinkError("no metrics"))

@@ -5,21 +5,23 @@ from collections import deque
 from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
 TARGET, LOWEST = 0.7, 0.4
-"""Utilization that is aimed at, and the one below which a job goes down; it goes up above 1."""
+"""Target utilization, and the utilization below which a job goes down; it goes up above 1."""
 WINDOW, STABLE, CATCH_UP, RESTART, DOWN_INTERVAL = 900.0, 300.0, 1800.0, 300.0, 3600.0
-"""Seconds: of metrics, until a job is stable after a move, to work off a backlog, of an expected
-restart, and of recommendations of which the largest counts when going down."""
+"""Seconds: of metrics, until a job is stable after a move, to drain a backlog, of an expected
+restart, and of recommendations whose largest counts when going down."""
 
 
 @policy("autoscaler")
 class AutoscalerPolicy:
     """Follow the documented rule of Flink's autoscaler with its default settings.
 
-    It wants a capacity of rate / 0.7, plus what works off within 30 minutes the tuples that wait
-    and those that will wait during a restart. A job goes up if it has less than the rate plus what
-    works off the tuples that wait, and down if it has more than the whole sum with rate / 0.4. The
-    rate is the mean of 15 minutes, which begin 5 minutes after a start or a move; until they have
-    passed, nothing is decided.
+    With the backlog b and the capacity r to drain in 30 minutes the tuples of a restart,
+
+        target = rate / 0.7 + r + b / 30 min.
+
+    A job goes up if its capacity is below rate + b / 30 min, and down if it is above the target
+    with rate / 0.4. The rate is the mean of 15 minutes, which begin 5 minutes after a start or a
+    move; until they have passed, nothing is decided.
     """
 
     def __init__(self, plans: PlanChoice) -> None:

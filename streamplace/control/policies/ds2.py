@@ -1,4 +1,4 @@
-"""DS2: the least that carries the rate, computed from true processing rates (OSDI 2018)."""
+"""DS2: the smallest plan that carries the rate, by true processing rates (OSDI 2018)."""
 
 from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
@@ -15,5 +15,5 @@ class Ds2Policy:
         pass
 
     def choose(self, observed: SlotObservation) -> int:
-        """The cheapest plan that carries what has arrived in the last interval."""
+        """The cheapest plan that carries the rate of the last interval."""
         return observed.least_level(observed.rate)

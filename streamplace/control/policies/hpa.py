@@ -5,9 +5,9 @@ from collections import deque
 from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
 TARGET, TOLERANCE = 0.8, 0.1
-"""Utilization that is aimed at, and the part by which it may differ before anything is done."""
+"""Target utilization, and the relative difference from it without a reaction."""
 WINDOW = 300.0
-"""Seconds of recommendations of which the largest counts when going down (stabilization window)."""
+"""Seconds of recommendations whose largest counts when going down (stabilization window)."""
 
 
 @policy("hpa")

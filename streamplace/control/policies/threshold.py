@@ -3,9 +3,9 @@
 from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
 UP, DOWN = 0.8, 0.5
-"""Part of the capacity above which a larger plan is taken, and below which a smaller one."""
+"""Utilization above which a larger plan is chosen, and below which a smaller plan."""
 PATIENCE = 600.0
-"""Seconds for which the job must have been below before it moves down."""
+"""Seconds of low utilization before the job moves down."""
 
 
 @policy("threshold")

@@ -1,4 +1,4 @@
-"""Advice on a running job: what its machines cost, the cheapest ones for a rate, and the change.
+"""Advice on a running job: the cost of its machines, the cheapest machines for a rate, the change.
 
 Machines are planned from measurements of the job; nothing is changed.
 """
@@ -99,7 +99,7 @@ class CurrentMachine:
 
 @dataclass(frozen=True, slots=True)
 class CurrentMachines:
-    """The TaskManagers of a cluster."""
+    """The TaskManagers of a cluster, and their cost."""
 
     machines: tuple[CurrentMachine, ...]
     # Price per hour of all machines with an offer; without offers, the number of machines.
@@ -109,8 +109,7 @@ class CurrentMachines:
     @property
     def counts(self) -> dict[str, int]:
         """Number of machines of each offer."""
-        names = [machine.offer for machine in self.machines if machine.offer is not None]
-        return {name: names.count(name) for name in dict.fromkeys(names)}
+        return Counter(machine.offer for machine in self.machines if machine.offer is not None)
 
     @property
     def unmatched(self) -> list[CurrentMachine]:
@@ -127,15 +126,14 @@ class CurrentMachines:
 class Advice(Displayed):
     """Cost of a running job, and the cheapest machines for a rate."""
 
-    # Id and name of the job.
-    job: str
+    job: str  # its id
     name: str
-    deployment: JobDeployment  # decides which commands are given
+    deployment: JobDeployment  # decides on the commands
     rate: float  # requested rate in tuples/s
     flow: SourceFlow  # present rates and lag of the sources
-    cpu: str  # where the CPU of operators comes from, and how far off it may be
-    current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
-    # Tuples/s that the job can carry where it runs: measured if its sources are held back, else
+    cpu: str  # source of the CPU of operators, and its possible error
+    current: CurrentMachines
+    # Tuples/s that the present layout carries: measured if the sources are held back, otherwise
     # predicted.
     carried: RateInterval
     plan: PlanResult  # the cheapest plan that was found, with its bound
@@ -146,13 +144,13 @@ class Advice(Displayed):
     notes: tuple[str, ...]
     folder: Path  # folder in which the commands expect the files of the plan
     patch: PodPatch | None = None  # of the FlinkDeployment, if it should change
-    history: str = ""  # what was measured, if it was the history of the job
-    costs: tuple[RateCost, ...] = ()  # of machines for the rates in that history
+    history: str = ""  # summary of the history of the job, if that was measured
+    costs: tuple[RateCost, ...] = ()  # costs of machines for the rates in that history
 
     def write(self, output: str | PathLike[str]) -> str:
-        """Write the plan into a folder, with the patch, or the report alone (.html), as it does.
+        """Write plan and patch into a folder, or the report (.html) or the patch (.yaml) alone.
 
-        The name of a YAML file stands for the patch alone. Returns what was written, in words.
+        Returns a description of the written files; it is empty if the patch changes nothing.
         """
         if Path(output).suffix in PATCH_SUFFIXES:
             if self.patch is None or not self.patch.changes:
@@ -174,7 +172,7 @@ class Advice(Displayed):
     def catch_up(self) -> float | None:
         """Seconds in which the plan drains the backlog after the change; None if it never does.
 
-        The rate that counts is the one that the plan carries with its confidence.
+        It counts with the rate that the plan carries with its confidence.
         """
         at_least = self.plan.at_least
         spare = (self.plan.carries if at_least is None else at_least) - self.rate
@@ -189,7 +187,7 @@ class Advice(Displayed):
         return OBJECTIVES["survives"].value(problem, plan.placement)
 
     def report(self) -> Report:
-        """Return what fits a screen, with tables, commands and notes as details."""
+        """Return a report of one screen, with tables, commands and notes as details."""
         commands = (f"  {command}" for command in self.commands)
         return Report((*self.summary().parts, *commands), self.name)
 
@@ -312,7 +310,7 @@ def _machines(current: CurrentMachines) -> Sheet:
 
 
 def _plan(plan: PlanResult) -> Iterator[Part]:
-    """The machines of a plan, its cost and what it carries; the rest of its report as details."""
+    """The machines, the cost and the rate of a plan; the rest of its report as details."""
     sentences = 0
     for part in plan.report().parts:
         if isinstance(part, str):
@@ -339,7 +337,7 @@ def _change(advice: Advice) -> Iterator[str]:
 
 def _gain(advice: Advice) -> str:
     today = f"Today's machines cost {advice.current.cost:g} per hour"
-    today += ", without those that fit no offer" if advice.current.unmatched else ""
+    today += ", without those of no offer" if advice.current.unmatched else ""
     if math.isclose(advice.current.cost, advice.plan.cost):
         return f"{today}, as much as the plan."
     if advice.gain > 0:
@@ -348,14 +346,14 @@ def _gain(advice: Advice) -> str:
 
 
 class MeasuredJob(NamedTuple):
-    """A running job that was profiled, and its TaskManagers."""
+    """A profiled running job, and its TaskManagers."""
 
     id: str
     profile: JobProfile
     graph: StreamGraph
-    cluster: MeasuredCluster  # TaskManagers as the job sees them, beside other jobs
-    # The same TaskManagers alone. Those that share a machine count with equal parts of it, as those
-    # that are bought.
+    cluster: MeasuredCluster  # TaskManagers with the CPU that other jobs leave
+    # The same TaskManagers without other jobs, as a plan buys them; TaskManagers that share a
+    # machine have equal parts of it.
     alone: MeasuredCluster
     deployment: JobDeployment
 
@@ -374,14 +372,14 @@ def advise(
 ) -> Advice:
     """Plan the cheapest machines for a rate of a measured job.
 
-    ``has_costs``: whether those for the rates of a history are planned, too.
+    ``has_costs``: whether machines for the rates of a history are planned, too.
     """
     profile, measured, cluster, flow = job.profile, job.graph, job.cluster, job.profile.flow
     deployment = job.deployment
     if unknown := [t.name for t in profile.tasks if profile.cpu[t.id].source == UNKNOWN]:
         raise FlinkError(
             f"the CPU of {listed(unknown)} is not known, because Flink does not report its busy "
-            "time; run streamplace where the TaskManagers are, which shows their threads"
+            "time; run streamplace on the machines of the TaskManagers, to read their threads"
         )
     rates = _rates(profile, measured, cluster.cluster())
     target_rate = requested_rate(rate, flow)
@@ -394,25 +392,25 @@ def advise(
     if deployment.has_equal_pods:
         if isinstance(machines, Cluster):
             raise SettingError(
-                "the pods of the job are all alike and made as they are needed, so they cannot be "
-                "those of a cluster file; give offers"
+                "all pods of the job are alike and are started when needed, so a cluster file "
+                "cannot name them; give offers"
             )
         machines = machines or pods_as_now(job.alone)
-    current, own = current_machines(job.alone, machines, profile), None
+    current, on_pods = current_machines(job.alone, machines, profile), None
     offered: Catalogue | Cluster = machines or cluster.cluster()
     if isinstance(offered, Catalogue):
         shared = replace(offered, slot_sharing=True)
         speed = float(measured.attributes["mips"])
-        offered = left_for_operators(shared, profile.java, profile.sending, speed)
+        offered = offers_for_operators(shared, profile.java, profile.sending, speed)
         if deployment.has_equal_pods:
-            own = JobOnPods.of(rest, deployment, _pod_memory(job, history))
+            on_pods = JobOnPods.of(rest, deployment, _pod_memory(job, history))
     else:
         plan_settings = replace(plan_settings, headroom=0.0)
 
     def plan_at(rate: float, limits: PlannerSettings) -> tuple[EqualPods | None, PlanResult]:
         at_rate = graph.at_rate(rate)
-        if own is not None and isinstance(offered, Catalogue):
-            return planned_pods(at_rate, offered, limits, own, profile.shares)
+        if on_pods is not None and isinstance(offered, Catalogue):
+            return planned_pods(at_rate, offered, limits, on_pods, profile.shares)
         return None, _planned(at_rate, offered, limits)
 
     pods, plan = plan_at(target_rate, plan_settings)
@@ -433,38 +431,38 @@ def advise(
     else:
         change = change_commands(rest.url, job, current, plan, pods, folder)
     return Advice(
-        job.id,
-        profile.name,
-        deployment,
-        target_rate,
-        flow,
-        str(profile.origin),
-        current,
-        carried,
-        plan,
-        expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
-        () if is_enough else tuple(change),
-        (*_notes(job, machines, plan), *doubts, note),
-        folder,
-        None if is_enough else patch,
-        str(history or ""),
-        costs_of_history(history, plan_at, plan_settings) if history and has_costs else (),
+        job=job.id,
+        name=profile.name,
+        deployment=deployment,
+        rate=target_rate,
+        flow=flow,
+        cpu=str(profile.origin),
+        current=current,
+        carried=carried,
+        plan=plan,
+        interruption=expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
+        commands=() if is_enough else tuple(change),
+        notes=(*_notes(job, machines, plan), *doubts, note),
+        folder=folder,
+        patch=None if is_enough else patch,
+        history=str(history or ""),
+        costs=costs_of_history(history, plan_at, plan_settings) if history and has_costs else (),
     )
 
 
 def _pod_memory(job: MeasuredJob, history: JobHistory | None) -> float:
-    """Bytes that a pod like the present ones needs; all that it has, if nothing else is known."""
+    """Bytes that a pod like the present ones needs; all of its memory without a history."""
     present = float(job.alone.devices[0].memory or 0)
-    known = None if history is None else history.memory
-    return present if known is None else known.process(present)
+    memory = None if history is None else history.memory
+    return present if memory is None else memory.process(present)
 
 
 def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates:
     """Model of the rates of a job's layouts."""
     layout = Layout(profile.present.devices)
-    left = layout.devices.difference(cluster.devices.name)
-    if left < layout.devices:  # subtasks that have ended may have run there
-        layout = layout.without(left)
+    absent = layout.devices.difference(cluster.devices.name)
+    if absent < layout.devices:  # subtasks that have ended may have run there
+        layout = layout.without(absent)
     measured = Measurement(graph, cluster, profile.flow, shares=profile.shares)
     return JobRates(measured, layout, profile.flow.rate)  # of all sources together
 
@@ -473,14 +471,14 @@ def _at_measured_costs(graph: StreamGraph, rates: JobRates) -> tuple[StreamGraph
     """Graph with costs at which the present layout carries the measured rate, and a note on them.
 
     Costs are scaled if the sources are held back, or if the predicted rate is below the measured
-    one. Larger errors than those of profiles are not corrected: something else limits the job.
+    one. Errors larger than those of profiles are not corrected, as something else limits the job.
     """
     factor = rates.cost_factor
-    sentence = f"the present layout carries {1 / factor:.0%} of what the model says, so "
+    sentence = f"the present layout carries {1 / factor:.0%} of the predicted rate, so "
     if not 1 - WRONG <= factor <= 1 + WRONG:
         return graph, [f"{sentence}the rate of the plan may be outside of its interval"]
     is_noted = abs(factor - 1) > NOISE
-    notes = [f"{sentence}all costs count {factor:.2f} times"] if is_noted else []
+    notes = [f"{sentence}all costs are multiplied by {factor:.2f}"] if is_noted else []
     return rates.at_measured_costs(graph), notes
 
 
@@ -498,8 +496,8 @@ def _fixed(
     """Tasks whose parallelism the program of a job sets, and a note on them."""
     if program is None:
         note = (
-            "the plan may change the parallelism of all operators; to keep what the program sets, "
-            "name its jar and arguments, as in: JAR -- ARGUMENTS"
+            "the plan may change the parallelism of all operators; to keep the parallelism that "
+            "the program sets, give its jar and arguments, as in: JAR -- ARGUMENTS"
         )
         return frozenset(), note
     fixed = tasks_fixed_by(planned_twice(rest, program), program.jar, tasks)
@@ -513,7 +511,7 @@ def _planned(
     """Plan for a graph at its rate.
 
     Each subtask has a constant load. So the job is planned again if the numbers of subtasks in the
-    plan change the sum of these loads by much.
+    plan change these loads by more than the noise.
     """
     plan, operators = planned(graph, machines, settings), graph.operators
     number = np.array([plan.parallelism[name] for name in operators.name], np.int32)
@@ -552,8 +550,8 @@ def _notes(
     if others := deployment.others:
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
     is_placed_by_flink = deployment.is_unpinned and deployment.kubernetes
-    is_planned_so = deployment.has_equal_pods
-    if is_placed_by_flink and not is_planned_so and sum(plan.machines.values()) > 1:
+    has_planned_pins = is_placed_by_flink and not deployment.has_equal_pods
+    if has_planned_pins and sum(plan.machines.values()) > 1:
         yield (
             "nothing can be pinned to pods that are all alike, so Flink distributes the subtasks, "
             "and the plan may carry less than in its own placement"
@@ -563,8 +561,8 @@ def _notes(
 def _notes_on_busiest(plan: PlanResult, profile: JobProfile) -> Iterator[str]:
     """Notes on operators whose busiest subtask fills a core before the plan is full.
 
-    The plan divides tuples as Flink divides equally frequent keys, because it is unknown how
-    popular keys would be divided among other numbers of subtasks. A subtask that reads a share of
+    The plan divides tuples as Flink divides equally frequent keys, because it is unknown how Flink
+    would divide the popular keys among other numbers of subtasks. A subtask that reads a share of
     the operator's tuples is full at the multiple of the rate
 
         (speed of its cores - constant part) / (share · instructions per second at the rate)
@@ -591,10 +589,7 @@ def _notes_on_busiest(plan: PlanResult, profile: JobProfile) -> Iterator[str]:
 def current_machines(
     cluster: MeasuredCluster, machines: Catalogue | Cluster | None, profile: JobProfile
 ) -> CurrentMachines:
-    """TaskManagers as machines with their offers; without offers, the TaskManagers of the job.
-
-    Without offers, each of them costs 1.
-    """
+    """TaskManagers with their offers; without offers, those of the job, which cost 1 each."""
     subtasks = Counter(name for names in profile.present.devices.values() for name in names)
 
     def machine_of(device: MeasuredDevice, offer: str | None) -> CurrentMachine:
@@ -619,10 +614,10 @@ def pods_as_now(cluster: MeasuredCluster) -> Catalogue:
 
 
 def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> str | None:
-    """Offer of a TaskManager.
+    """Name of the offer of a TaskManager; None if there is none.
 
-    It is the offer after which the TaskManager is named (``small``, ``small-0``), else the cheapest
-    one with the same number of cores, the same speed, and at least the same memory.
+    A TaskManager may be named after its offer (``small``, ``small-0``). Otherwise it is the
+    cheapest offer with the same number of cores, the same speed, and at least the same memory.
     """
     names = (device.name, _NUMBER.sub("", device.name))
     if named := [offer.name for offer in offers if offer.name in names]:
@@ -638,13 +633,13 @@ def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> str | None:
     return None if cheapest is None else cheapest.name
 
 
-def left_for_operators(
+def offers_for_operators(
     catalogue: Catalogue, java: float | None, sending: SendingCost | None, speed: float
 ) -> Catalogue:
     """Return the offers without the CPU of Java itself and the bandwidth of packet headers.
 
-    The cost of remote tuples is the measured one, if any, unless the offers contain it; it was
-    measured on cores of ``speed`` MIPS, and holds for the mean of the offers.
+    If the offers have no cost of sending a tuple, they get the measured cost, which is scaled from
+    cores of ``speed`` MIPS to the mean speed of the offers.
     """
     java_mips = ((java or 0.0) + (sending.fixed if sending else 0.0)) * speed
     offers = []
@@ -672,7 +667,7 @@ def change_commands(
     pods: EqualPods | None,
     folder: Path,
 ) -> Iterator[str]:
-    """Commands, line by line; comments say which machines to start first and to stop at the end."""
+    """Commands, line by line; comments name the machines to start first and to stop at the end."""
     deployment = job.deployment
     changes = Counter(plan.machines if current.is_priced else {})
     changes.subtract(current.counts if current.is_priced else {})
@@ -688,7 +683,7 @@ def change_commands(
             f"# parallelism: {pods.parallelism}",
         ]
     if deployment.has_autoscaler:
-        yield "# first turn Flink's autoscaler off (job.autoscaler.enabled), or it undoes this"
+        yield "# first turn Flink's autoscaler off (job.autoscaler.enabled); it would undo the rest"
     place = f"--rest {shlex.quote(url)} --job {job.id}"
     if deployment.manager or (deployment.kubernetes and deployment.is_unpinned):
         yield from _kubernetes_commands(place, deployment, plan)
@@ -719,7 +714,7 @@ def change_commands(
 
 
 def _kubernetes_commands(place: str, deployment: JobDeployment, plan: PlanResult) -> Iterator[str]:
-    """Commands where TaskManagers are pods of one template, and nothing can be pinned to them."""
+    """Commands for TaskManagers that are pods of one template, to which nothing can be pinned."""
     if deployment.manager:
         on = deployment.kubernetes and f" on {shown(deployment.kubernetes)}"
         yield f"# change in the {deployment.manager}{on}:"

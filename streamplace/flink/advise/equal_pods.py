@@ -3,8 +3,8 @@
 All TaskManagers of an application on Kubernetes are equal, nothing can be pinned to them, and
 operators have the parallelism of the job unless the program sets another. So a plan is an offer, n
 pods of it, s slots of each, a parallelism p of at most n · s, and a balance mode. It carries a rate
-if every layout that Flink may choose in that mode carries it. The bound is of plans with any
-parallelism and any placement on machines of one offer.
+if every layout that Flink may choose in that mode carries it. The bound holds for all plans of
+machines of one offer, with any parallelism and any placement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,19 +51,19 @@ PREDICTED = "predicted by streamplace to carry"
 PATCH = "patch.yaml"
 """File of the patch in the folder of a plan."""
 MORE_PODS = 2
-"""Factor of the range of tried numbers of pods, above the fewest that the bound allows."""
+"""If the bound allows n pods or more, n to 2 (n + 2) pods are tried."""
 MIB = 2**20
 
 
 def constant_of(operators: Operators, number: Ints | int) -> Floats:
-    """Constant loads of operators with other numbers of subtasks, each of which has one."""
+    """Constant loads of operators with other numbers of subtasks, for equal loads per subtask."""
     return operators.constant * number / operators.parallelism
 
 
 class JobOnPods(NamedTuple):
     """Settings of an application's deployment that a plan may change."""
 
-    parallelism: int  # of operators whose program sets none
+    parallelism: int  # of operators for which the program sets none
     mode: str  # balance mode
     modes: tuple[str, ...]  # modes that its Flink and its scheduler support
     memory: float  # bytes of a pod for each of its slots
@@ -72,13 +72,13 @@ class JobOnPods(NamedTuple):
 
     @classmethod
     def of(cls, rest: Rest, deployment: JobDeployment, memory: float) -> "JobOnPods":
-        """Read it from the settings of the JobManager; ``memory``: bytes of a pod."""
+        """Read the settings of the JobManager; ``memory``: bytes of a pod."""
         settings = shown_settings(rest) or {}
-        replaces = deployment.scheduler == USUAL  # the adaptive one has no balance modes
+        has_modes = deployment.scheduler == USUAL  # the adaptive scheduler has none
         return cls(
             int(settings.get("parallelism.default", "1")),
             present_mode(settings, version_of(rest)),
-            known_modes(rest) if replaces else (),
+            known_modes(rest) if has_modes else (),
             memory / int(settings.get(SLOTS_SETTING, "1")),
             deployment.has_autoscaler,
             rest.resource is not None and rest.resource.counts_pods,
@@ -87,11 +87,11 @@ class JobOnPods(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodPatch:
-    """Merge patch of a FlinkDeployment, which Kustomize takes as a strategic one, too."""
+    """Merge patch of a FlinkDeployment, which is also a strategic patch for Kustomize."""
 
-    head: tuple[str, ...]  # lines that describe it
+    head: tuple[str, ...]  # comment lines above it
     changes: tuple[tuple[str, Any, str], ...]  # path, value and previous value of each field
-    why: str = ""  # what the fields together are for
+    why: str = ""  # purpose of all fields together
     namespace: str = ""
     name: str = ""  # of the resource
 
@@ -114,7 +114,7 @@ class PodPatch:
 
     def comment(self, path: str) -> str:
         """Why a field is changed, and what it was."""
-        was = next(was for own, _, was in self.changes if own == path)
+        was = next(was for other, _, was in self.changes if other == path)
         return shown(f"streamplace: {self.why}{was and f'; {was}'}")
 
     @staticmethod
@@ -151,8 +151,8 @@ class EqualPods:
 
     offer: Offer
     number: int
-    slots: int  # of each
-    parallelism: int  # of operators whose program sets none
+    slots: int  # of each pod
+    parallelism: int  # of operators for which the program sets none
     mode: str  # balance mode
 
     @property
@@ -194,7 +194,7 @@ class EqualPods:
     def patch(
         self, resource: FlinkResource, mips: float, memory: float | None, plan: PlanResult
     ) -> PodPatch:
-        """Patch by which a resource gets these pods, as `changes`."""
+        """Patch with the `changes` that give a resource these pods."""
         interval = plan.interval
         ends = "" if interval is None else f" ({interval.ends})"
         head = (
@@ -225,22 +225,21 @@ def patch_commands(resource: FlinkResource, path: str, patch: PodPatch) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class JobOnOffer:
-    """A measured job that is to carry the rate of its graph on equal pods of one offer."""
+    """A measured job that should carry the rate of its graph on equal pods of one offer."""
 
     graph: StreamGraph
-    only: Catalogue  # with that offer alone
+    catalogue: Catalogue  # that offer alone
     job: JobOnPods
-    # Operator → shares of its subtasks at the present parallelism, if they are uneven.
-    shares: Shares
+    shares: Shares  # operator → uneven shares of its subtasks at the present parallelism
 
     @property
     def fixed(self) -> dict[str, int]:
-        """Operators whose program sets another parallelism than the job's."""
+        """Operators for which the program sets another parallelism than the job's."""
         numbers = parallelism(self.graph)
         return {name: n for name, n in numbers.items() if n != self.job.parallelism}
 
     def deployed(self, parallel: int) -> StreamGraph:
-        """Graph with a parallelism, except for operators whose program sets another."""
+        """Graph with a parallelism, except for operators for which the program sets another."""
         operators, numbers = self.graph.operators, np.array(self._numbers(parallel), np.int32)
         constant = constant_of(operators, numbers)
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
@@ -260,9 +259,9 @@ class JobOnOffer:
         return next((n for n in range(slots, 0, -1) if self.slots_needed(n) <= slots), 0)
 
     def on(self, pods: EqualPods) -> tuple[float, list[Layout]]:
-        """Least tuples/s that the job carries on pods, over the layouts that Flink may choose.
+        """Layouts that Flink may choose on pods, and the lowest rate that they carry in tuples/s.
 
-        0, and no layouts, if they have too few slots.
+        The rate is 0, and there are no layouts, if the pods have too few slots.
         """
         deployed = self.deployed(pods.parallelism)
         slots = dict.fromkeys(pods.names, pods.slots)
@@ -270,27 +269,27 @@ class JobOnOffer:
         cluster = Cluster.of(
             [pods.offer.device(name) for name in pods.names],
             bandwidth=UNLIMITED_BPS,
-            overhead=self.only.overhead,
-            overhead_per_byte=self.only.overhead_per_byte,
+            overhead=self.catalogue.overhead,
+            overhead_per_byte=self.catalogue.overhead_per_byte,
         )
-        known = self.shares if pods.parallelism == self.job.parallelism else {}
-        rates = [capacity(deployed, cluster, layout, known) for layout in possible]
+        shares = self.shares if pods.parallelism == self.job.parallelism else {}
+        rates = [capacity(deployed, cluster, layout, shares) for layout in possible]
         return self.graph.source_rate * min(rates, default=0.0), possible
 
     def fitting(self, number: int, settings: PlannerSettings) -> tuple[EqualPods, float] | None:
-        """So many pods that carry the rate, with the rate that they carry; None if there are none.
+        """Settings with which a number of pods carries the rate, and their rate; None without any.
 
         Small changes come first: the present parallelism, few slots, the present mode.
         """
-        job, (offer,) = self.job, self.only.offers
-        problem = PlanProblem.of(self.graph, self.only, settings)
+        job, (offer,) = self.job, self.catalogue.offers
+        problem = PlanProblem.of(self.graph, self.catalogue, settings)
         needed = problem.with_reserve(problem.rate)
         modes = sorted(job.modes or MODES[:1], key=lambda mode: (mode != job.mode, mode != "SLOTS"))
         options = [(ceil(self.slots_needed(job.parallelism) / number), job.parallelism)]
-        # receivers of a broadcast would get other copies of tuples
+        # with more or fewer receivers, a broadcast has more or fewer copies of tuples
         if not (job.keeps_parallelism or self.graph.kept_parallelism):
-            most = max(offer.cores, ceil(self.slots_needed(1) / number))
-            options += [(n, self.parallelism_in(number * n)) for n in range(1, most + 1)]
+            max_slots = max(offer.cores, ceil(self.slots_needed(1) / number))
+            options += [(n, self.parallelism_in(number * n)) for n in range(1, max_slots + 1)]
         limits = [n for n in self.graph.operators.max_parallelism.tolist() if n]
         for slots, parallel in options:
             if (
@@ -323,11 +322,12 @@ def planned_pods(
     seconds = settings.budget.seconds
     part = None if seconds is None else seconds / (len(catalogue.offers) + 1)
     settings = replace(settings, budget=replace(settings.budget, seconds=part))
-    least = replace(graph.operators, constant=constant_of(graph.operators, 1))
+    single = replace(graph.operators, constant=constant_of(graph.operators, 1))
+    lightest = graph.with_operators(single)
     for offer in sorted(catalogue.offers, key=lambda offer: offer.price):
         on_offer = JobOnOffer(graph, replace(catalogue, offers=(offer,)), job, shares)
         try:
-            bounds.append(planned(graph.with_operators(least), on_offer.only, settings).bound)
+            bounds.append(planned(lightest, on_offer.catalogue, settings).bound)
         except ProblemError as error:
             refusal = error
             continue
@@ -335,8 +335,8 @@ def planned_pods(
         for number in range(fewest, min(offer.at_most, MORE_PODS * (fewest + MORE_PODS)) + 1):
             if best is not None and number * offer.price >= best[1].number * best[1].offer.price:
                 break
-            if (found := on_offer.fitting(number, settings)) is not None:
-                best = on_offer, *found
+            if (fitting := on_offer.fitting(number, settings)) is not None:
+                best = on_offer, *fitting
                 break
     if best is None:
         raise refusal or ProblemError(
@@ -347,7 +347,7 @@ def planned_pods(
     exact = replace(pods.offer, at_least=pods.number, at_most=pods.number)
     plan = planned(
         on_offer.deployed(pods.parallelism),
-        replace(on_offer.only, offers=(exact,)),
+        replace(on_offer.catalogue, offers=(exact,)),
         replace(settings, keep_parallelism=True),
     )
     slots = replace(plan.slots, machines={pods.offer.name: pods.slots})

@@ -19,38 +19,37 @@ from streamplace.io.files import spot
 from streamplace.model import StreamGraph
 from streamplace.model.message_text import quoted
 
-TRIED = (1, 2)
-"""Default parallelisms that the job is planned with; maximum parallelisms above 1 allow both."""
+PARALLELISMS = (1, 2)
+"""Default parallelisms of the two plans; maximum parallelisms above 1 allow both."""
 _CHANGING = re.compile(r"^\[\d{1,8}\]:|(?<=\$\$Lambda)[$/][\w$/]*|@[0-9a-f]{1,16}\b")
-"""Numbers of the SQL planner, names of functions without one, and addresses."""
+"""Parts of names that change: numbers of the SQL planner, names of lambdas, and addresses."""
 CHAINING = "pipeline.operator-chaining.enabled"
 
 
 class PlannedProgram(NamedTuple):
-    """Differences between the plans of a program, without chaining, at two parallelisms."""
+    """Operators of a program, from its plans, without chaining, at two parallelisms."""
 
     name: Mapping[str, str]  # id of each operator → its name
-    # Id of each operator whose parallelism the program sets → that parallelism.
-    fixed: Mapping[str, int]
+    fixed: Mapping[str, int]  # id of each operator for which the program sets one → parallelism
 
 
 def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     """Plan a program with two default parallelisms, and compare the plans; nothing runs.
 
     Operators are compared by their ids, because some names change with every plan: the SQL planner
-    numbers operators, and windows are named after addresses of functions.
-
-    A program that cannot be planned, or has other operators in its two plans, raises FlinkError.
+    numbers operators, and windows are named after addresses of functions. Raises FlinkError if the
+    program cannot be planned, or if its two plans have different operators.
     """
     program.check()
     name = unique_name(f"planned-{program.jar.name}")
     copy = jar_copy(program.jar, program.libraries, name)
     with copy as file, uploaded(rest, file) as jar:
-        low, high = (_planned(rest, jar.id, program, number) for number in TRIED)
+        low, high = (_planned(rest, jar.id, program, number) for number in PARALLELISMS)
     if low.keys() != high.keys():
         raise FlinkError(
             "the program has other operators with another default parallelism, so it is unknown "
-            "which of them have a parallelism of their own"
+            "which parallelism the program sets; leave out JAR, and the plan may change the "
+            "parallelism of every operator"
         )
     numbers = {id_: node.get("parallelism", 1) for id_, node in low.items()}
     fixed = {id_: n for id_, n in numbers.items() if n == high[id_].get("parallelism", 1)}
@@ -63,9 +62,9 @@ def tasks_fixed_by(
 ) -> frozenset[str]:
     """Find the tasks of a running job whose parallelism a planned program sets.
 
-    The jar is for messages. Flink may have chained the tasks of the job. A program that sets
-    another parallelism than the job has is not that of the job, and raises FlinkError. Operators
-    may share a name and have different numbers.
+    The jar is for messages. Flink may have chained the tasks of the job. Operators may share a name
+    and have different numbers of subtasks. Raises FlinkError if the program sets another
+    parallelism than the job has, because then it is not the program of the job.
     """
     free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
     fixed: dict[str, set[int]] = {}
@@ -88,10 +87,11 @@ def tasks_fixed_by(
 
 
 def with_loose_streams(graph: StreamGraph, fixed: Collection[str]) -> StreamGraph:
-    """Return the graph whose streams with one fixed end let the other have any number of subtasks.
+    """Return the graph without forwarding between fixed operators and others.
 
-    Flink forwards such a stream where both have equally many, and rebalances it otherwise. A
-    program that asks for the former itself cannot be planned with two default parallelisms.
+    Flink forwards such a stream if both ends have equally many subtasks, and rebalances it
+    otherwise. If the program itself demands forwarding, it cannot be planned with two default
+    parallelisms.
     """
     kinds = tuple(
         "rebalance"
@@ -103,7 +103,7 @@ def with_loose_streams(graph: StreamGraph, fixed: Collection[str]) -> StreamGrap
 
 
 def stable_name(name: str) -> str:
-    """Name, or text, of an operator without the parts that change with every plan.
+    """Name or description of an operator without the parts that change with every plan.
 
     >>> stable_name("[21]:Calc(select=[a])")
     'Calc(select=[a])'
@@ -136,4 +136,4 @@ def _names(nodes: Sequence[PlanNode]) -> list[str]:
         for node in nodes
     ]
     operators = operators_of(vertices, nodes)
-    return [stable_name(FUSED.join(own.name for own in task)) for task in operators]
+    return [stable_name(FUSED.join(operator.name for operator in task)) for task in operators]

@@ -1,4 +1,4 @@
-"""What machines cost at the rates that a job had: for percentiles, the peak, and each hour."""
+"""Costs of machines at the rates that a job had: for percentiles, the peak, and each hour."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,17 +17,17 @@ from streamplace.planning.result import PlanResult, machines_in_words
 from streamplace.planning.traces import TOTAL, RateTrace
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
-"""Shares of the time for which machines are planned that carry the rate all along."""
+"""Shares of the time in which the planned machines carry the rate."""
 LEVELS = 12
-"""Rates of the hours are rounded up to this part of the peak, so that few plans are needed."""
-PLANS = len(SHARES) + LEVELS
-"""Most plans, among which time is divided."""
+"""Rates of hours are rounded up to twelfths of the peak, so that few plans are needed."""
+MAX_PLANS = len(SHARES) + LEVELS
+"""Maximum number of plans, among which the budget is divided."""
 
 
 class RateCost(NamedTuple):
     """Cost per hour of the machines for a rate."""
 
-    time: str  # when the rate is at most this
+    time: str  # share of the time in which the rate is not exceeded, in words
     rate: float  # tuples/s; the mean of the hours, if each has its own machines
     cost: float | None  # None if no plan was found
     machines: str
@@ -40,10 +40,10 @@ def costs_of_history(
 ) -> tuple[RateCost, ...]:
     """Costs of machines for shares of the time, and of machines for each hour alone.
 
-    ``plan_at``: returns the plan for a rate. All plans together get the time of one.
+    ``plan_at``: returns the plan for a rate. All plans together get the budget of one.
     """
     seconds, plans = settings.budget.seconds, dict[float, PlanResult | None]()
-    budget = replace(settings.budget, seconds=seconds and seconds / PLANS)
+    budget = replace(settings.budget, seconds=seconds and seconds / MAX_PLANS)
 
     def plan(rate: float) -> PlanResult | None:
         if rate not in plans:
@@ -58,12 +58,12 @@ def costs_of_history(
 def _shares(history: JobHistory, plan: Callable[[float], PlanResult | None]) -> Iterator[RateCost]:
     for share in SHARES:
         rate = history.peak if share == 1 else history.level(share)
-        found = plan(rate)
+        result = plan(rate)
         words = "peak" if share == 1 else f"{share:.0%} of the time"
-        if found is None:
+        if result is None:
             yield RateCost(words, rate, None, "no plan was found")
         else:
-            yield RateCost(words, rate, found.cost, machines_in_words(found.machines))
+            yield RateCost(words, rate, result.cost, machines_in_words(result.machines))
 
 
 def _hours(history: JobHistory, plan: Callable[[float], PlanResult | None]) -> Iterator[RateCost]:
@@ -72,13 +72,11 @@ def _hours(history: JobHistory, plan: Callable[[float], PlanResult | None]) -> I
     trace = RateTrace(history.grid.ends[known] - history.grid.step, (TOTAL,), total)
     highest = np.array([float(rates[0]) for _, rates in trace.hours()])
     levels = np.ceil(np.maximum(highest / history.peak, 1e-9) * LEVELS * (1 - 1e-9)).astype(int)
-    found = {level: plan(history.peak * level / LEVELS) for level in np.unique(levels).tolist()}
-    costs = [None if own is None else own.cost for own in found.values()]
-    words = "machines of its own"
-    if len(highest) > 1 and None not in costs:
-        each = dict(zip(found, costs, strict=True))
-        mean = float(np.mean([each[level] for level in levels.tolist()]))
-        yield RateCost("each hour alone", float(highest.mean()), mean, words)
+    plans = {level: plan(history.peak * level / LEVELS) for level in np.unique(levels).tolist()}
+    cost = {level: result.cost for level, result in plans.items() if result is not None}
+    if len(highest) > 1 and len(cost) == len(plans):
+        mean = float(np.mean([cost[level] for level in levels.tolist()]))
+        yield RateCost("each hour alone", float(highest.mean()), mean, "machines of its own")
 
 
 def costs_sheet(costs: tuple[RateCost, ...]) -> Sheet:

@@ -1,7 +1,7 @@
-"""All jobs of a namespace in one table: what each has, what it needs, and what that saves.
+"""All jobs of a namespace in one table: the pods of each, the pods that it needs, and the saving.
 
-Jobs on Kubernetes are judged one by one, as `advise` does. Where only Prometheus is given, streams
-between operators are unknown: a job then needs its CPU at the peak, and no placement is planned.
+Jobs on Kubernetes are judged one by one, as by `advise`. From Prometheus alone, the streams between
+operators are unknown: a job then needs its CPU at the peak, and no placement is planned.
 """
 
 import math
@@ -33,9 +33,9 @@ FREE = 0.25
 """Share of the CPU that stays free if only metrics are known; judgement: windows of five minutes
 hide peaks, and a few operators may get most of the CPU."""
 FROM_METRICS = (
-    f"Streams between operators are in no metric. So a job needs its CPU at the peak, of which "
-    f"{FREE:.0%} of the cores stay free, and the memory that it held; whether an operator can use "
-    "so many cores, and where it should run, is not judged. For that, give --rest, too."
+    f"Streams between operators are in no metric. So a job needs cores for its CPU at the peak, of "
+    f"which {FREE:.0%} stay free, and the memory that it held; whether an operator can use so many "
+    "cores, and where it should run, is not judged. For that, give --rest, too."
 )
 
 
@@ -43,8 +43,8 @@ class Pods(NamedTuple):
     """Equal pods."""
 
     number: int
-    cores: float  # of each
-    memory: float | None = None  # bytes of each
+    cores: float  # of each pod
+    memory: float | None = None  # bytes of each pod
     offer: str = ""
 
     def __str__(self) -> str:
@@ -62,30 +62,29 @@ class Pods(NamedTuple):
         return self.number * self.cores
 
     def is_like(self, other: "Pods") -> bool:
-        """Whether each has as many cores as those, and at least their memory."""
+        """Whether each of these pods has the cores of the other pods, and at least their memory."""
         is_large = (self.memory or inf) >= (other.memory or 0.0) * (1 - NOISE)
         return is_large and math.isclose(self.cores, other.cores, rel_tol=NOISE)
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job, or why it is not judged; quantities that are unknown are None."""
+    """A job, or why it is not judged; unknown quantities are None."""
 
     name: str
-    why: str | None = None  # it is not judged
+    why: str | None = None  # why it is not judged
     pods: Pods | None = None
     cost: float | None = None  # per hour by the offers, otherwise cores
     load: float | None = None  # share of the CPU in use at the peak
-    cores: float | None = None  # that it needs
+    cores: float | None = None  # needed cores
     needs: Pods | None = None
     saves: float | None = None  # negative if it needs more than it has
-    # What is fullest (CPU, an operator, memory, or state: its checkpoints), and how full it is.
-    limit: str | None = None
-    full: float | None = None
+    limit: str | None = None  # the fullest of CPU, operators, memory, and state (its checkpoints)
+    full: float | None = None  # how full that is
 
 
-def tried(name: str, judge: Callable[[], JobRow]) -> JobRow:
-    """Row of a job; an error is a row, too."""
+def row_or_error(name: str, judge: Callable[[], JobRow]) -> JobRow:
+    """Row of a job; an error becomes the reason why the job is not judged."""
     try:
         return judge()
     except StreamplaceError as error:
@@ -103,7 +102,7 @@ class NamespaceAdvice(Displayed):
 
     @property
     def rows(self) -> list[JobRow]:
-        """Jobs, those first that save most; those that are not judged come last."""
+        """Jobs in the order of their saving; jobs that are not judged come last."""
 
         def key(row: JobRow) -> tuple[bool, bool, float, str]:
             return row.why is not None, row.saves is None, -(row.saves or 0.0), row.name
@@ -168,8 +167,9 @@ def row_of_job(
     speed: float,
     offers: Catalogue | None,
 ) -> JobRow:
-    """Row of a measured job, whose advice is None if it is held back, and needs more than it has.
+    """Row of a measured job.
 
+    ``advice``: None if the job is held back, and needs more than it has.
     ``speed``: MIPS of a core.
     """
     devices, current = job.alone.devices, current_machines(job.alone, offers, job.profile)
@@ -201,7 +201,7 @@ def row_of_metrics(
     """Row of a job of which only metrics are known.
 
     It needs c / (1 - `FREE`) cores, where c is a percentile of its CPU or a multiple of the peak,
-    and as much memory as all its pods together.
+    and as much memory as all its pods hold together.
     """
     usage, managers, share = JobUsage.of_history(metrics), metrics.managers, percentile(rate)
     used = metrics.used[np.isfinite(metrics.used)]
@@ -211,7 +211,7 @@ def row_of_metrics(
     pods = None if size is None else Pods(len(managers), size, memory)
     held = memory if metrics.memory is None or memory is None else metrics.memory.process(memory)
     kinds = _kinds(offers, pods, speed)
-    plans = [_enough(pod, price, cores, len(managers) * (held or 0.0)) for pod, price in kinds]
+    plans = [_pods_for(cores, len(managers) * (held or 0.0), pod, price) for pod, price in kinds]
     limit, full = usage.limit(None if pods is None else pods.cpu)
     row = JobRow(name, None, pods, None, None, cores, limit=limit, full=full)
     if plans:
@@ -226,25 +226,24 @@ def row_of_metrics(
 
 
 def _kinds(offers: Catalogue | None, pods: Pods | None, speed: float) -> list[tuple[Pods, float]]:
-    """A pod of each kind and its price: those of the offers, else one as now, by its cores."""
+    """Pods of each offer and their prices; without offers, a present pod and its cores."""
     if offers is None:
         return [] if pods is None else [(pods._replace(number=1), pods.cores)]
-    memory = {own.name: finite(float(own.memory)) for own in offers.offers}
     return [
-        (Pods(1, own.cores * float(own.mips) / speed, memory[own.name], own.name), own.price)
-        for own in offers.offers
+        (Pods(1, o.cores * float(o.mips) / speed, finite(float(o.memory)), o.name), o.price)
+        for o in offers.offers
     ]
 
 
-def _enough(pod: Pods, price: float, cores: float, memory: float) -> tuple[Pods, float]:
-    """So many pods that they have these cores and bytes, and their price."""
-    least = max(cores / pod.cores, memory / (pod.memory or inf))
-    number = max(1, ceil(least * (1 - NOISE)))
+def _pods_for(cores: float, memory: float, pod: Pods, price: float) -> tuple[Pods, float]:
+    """Number of equal pods with these cores and bytes in all, and their price."""
+    needed = max(cores / pod.cores, memory / (pod.memory or inf))
+    number = max(1, ceil(needed * (1 - NOISE)))
     return pod._replace(number=number), number * price
 
 
 def _mean(limits: Mapping[str, Floats], managers: Sequence[str]) -> float | None:
-    """Mean of the last limits of TaskManagers; None if that of one is unknown."""
+    """Mean of the last limits of TaskManagers; None if one is unknown."""
     last = [
         values[np.isfinite(values)][-1:]
         for name in managers

@@ -1,7 +1,7 @@
-"""A patch as a file for GitOps: a patch file, or the fields changed in a manifest that is kept.
+"""A patch as a file for GitOps: a patch file, or changed fields in an existing manifest.
 
-A manifest is changed as a text, so that its comments and its order stay. Both texts are then read,
-and must differ in the fields of the patch alone.
+A manifest is changed as text, so that its comments and its order stay. Both texts are then parsed,
+and must differ only in the fields of the patch.
 """
 
 import re
@@ -17,13 +17,13 @@ from streamplace.io.files import is_file, read_bytes, spot, write_text
 from streamplace.model.message_text import shown
 
 SUFFIXES = (".yaml", ".yml")
-"""Ends of the names of patches as single files."""
-ADVICE = "name a new file, for a patch"
+"""Suffixes of patches as single files."""
+ADVICE = "name a new file for the patch"
 _NOTE = re.compile(r"\s*# streamplace: .*")
 
 
 def is_manifest(path: Path) -> bool:
-    """Whether a file exists that is no patch of streamplace."""
+    """Whether a file exists that is not a patch by streamplace."""
     return is_file(path) and PREDICTED not in _text(path)[:1000]
 
 
@@ -72,7 +72,7 @@ def _text(path: Path) -> str:
     try:
         return read_bytes(path).decode()
     except UnicodeDecodeError:
-        raise FormatError(f"{spot(path)}: is no text; {ADVICE}") from None
+        raise FormatError(f"{spot(path)}: is not UTF-8 text; {ADVICE}") from None
 
 
 def _documents(path: Path, text: str) -> list[Any]:
@@ -82,44 +82,40 @@ def _documents(path: Path, text: str) -> list[Any]:
         return [*yaml.safe_load_all(text)]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = shown(str(error).partition("\n")[0], 100)
-        raise FormatError(f"{spot(path)}: is no YAML ({reason}); {ADVICE}") from None
+        raise FormatError(f"{spot(path)}: is not valid YAML ({reason}); {ADVICE}") from None
 
 
 def _index(path: Path, documents: Sequence[Any], namespace: str, name: str) -> int:
     """Number of the document that is the manifest of a FlinkDeployment."""
-    found = []
+    manifests = []
     for number, document in enumerate(documents):
-        own = document if isinstance(document, Mapping) else {}
-        metadata = own.get("metadata")
+        fields = document if isinstance(document, Mapping) else {}
+        metadata = fields.get("metadata")
         metadata = metadata if isinstance(metadata, Mapping) else {}
-        names = (own.get("kind"), metadata.get("name"), metadata.get("namespace", namespace))
-        if names == (DEPLOYMENT, name, namespace) and isinstance(own.get("spec"), Mapping):
-            found.append(number)
-    if len(found) != 1:
-        which = "no manifest" if not found else "several manifests"
+        names = (fields.get("kind"), metadata.get("name"), metadata.get("namespace", namespace))
+        if names == (DEPLOYMENT, name, namespace) and isinstance(fields.get("spec"), Mapping):
+            manifests.append(number)
+    if len(manifests) != 1:
+        which = "several manifests" if manifests else "no manifest"
         raise FormatError(f"{spot(path)}: has {which} of {DEPLOYMENT} {namespace}/{name}; {ADVICE}")
-    return found[0]
+    return manifests[0]
 
 
 def _place(node: Any, keys: Sequence[str]) -> tuple[int, int, int | None] | None:
-    """Where the value of a field is in the text, from and to, if it is on one line.
+    """Start and end of the value of a field in the text, and None; None unless it is on one line.
 
-    For a field that its block lacks: where a line for it is inserted, twice, and its indentation.
+    If a block lacks the field: start and end of an empty place for its line, and the indentation.
     """
     import yaml
 
     for number, key in enumerate(keys):
         if not isinstance(node, yaml.MappingNode) or not node.value:
             return None
-        own = [value for name, value in node.value if name.value == key]
-        if not own:
+        values = [value for name, value in node.value if name.value == key]
+        if not values:
             start = node.value[0][0].start_mark
-            is_last = number == len(keys) - 1
-            return (
-                (start.index, start.index, start.column)
-                if is_last and not node.flow_style
-                else None
-            )
-        node = own[-1]
+            can_insert = number == len(keys) - 1 and not node.flow_style
+            return (start.index, start.index, start.column) if can_insert else None
+        node = values[-1]
     is_plain = isinstance(node, yaml.ScalarNode) and node.start_mark.line == node.end_mark.line
     return (node.start_mark.index, node.end_mark.index, None) if is_plain else None

@@ -1,4 +1,4 @@
-"""What a job uses of its TaskManagers, and what is fullest."""
+"""Use of TaskManagers by a job, and the fullest resource."""
 
 import math
 from collections.abc import Mapping
@@ -21,15 +21,16 @@ class JobUsage(NamedTuple):
     """Use of TaskManagers by a job at its peak, or while it was measured."""
 
     cores: float
-    # What may limit the job, but for CPU → how full it is: operators by the share of the time for
-    # which their busiest subtask is busy, the heap, and the interval of checkpoints.
+    # Possible limit other than CPU → how full it is: operators by the share of the time for which
+    # their busiest subtask is busy, the heap, and the interval of checkpoints.
     full: Mapping[str, float]
     throttled: float = 0.0  # largest share of periods in which a quota has stopped a TaskManager
 
     def limit(self, cores: float | None) -> tuple[str, float]:
-        """What is fullest on so many cores, and how full it is.
+        """The fullest resource on a number of cores, and how full it is.
 
-        Without CPU, threads are busy for longer. So if it is used up, it is the cause.
+        If the CPU is used up, it counts as the fullest, since threads that lack CPU are busy for
+        longer.
 
         >>> usage = JobUsage(1.9, {"map": 1.0, "memory": 0.4})
         >>> usage.limit(8.0), usage.limit(2.0)
@@ -38,9 +39,9 @@ class JobUsage(NamedTuple):
         load = 0.0 if not cores else self.cores / cores
         if load >= FULL or self.throttled >= MIN_CAUSE:
             return CPU, load
-        every = {CPU: load} | dict(self.full)
-        fullest = max(every, key=lambda name: every[name])
-        return fullest, every[fullest]
+        loads = {CPU: load, **self.full}
+        fullest = max(loads, key=lambda name: loads[name])
+        return fullest, loads[fullest]
 
     @classmethod
     def of_history(cls, history: JobHistory | JobMetrics) -> "JobUsage":
@@ -64,9 +65,9 @@ class JobUsage(NamedTuple):
         for task in profile.tasks:
             activity = profile.activity[task.id]
             mean = (activity.busy or 0.0) / max(1, task.parallelism)
-            own = [each.busy for each, _ in profile.subtasks.get(task.id, ())]
-            each = [busy / 1000 / activity.seconds for busy in own if math.isfinite(busy)]
-            full[shown(task.name, 40)] = max([mean, *each])
+            busy = [subtask.busy for subtask, _ in profile.subtasks.get(task.id, ())]
+            shares = [ms / 1000 / activity.seconds for ms in busy if math.isfinite(ms)]
+            full[shown(task.name, 40)] = max([mean, *shares])
         devices = {name for names in profile.present.devices.values() for name in names}
         cores = sum(cpu.cores for cpu in profile.cpu.values()) + len(devices) * (profile.java or 0)
         return cls(cores, full, max(profile.throttled.values(), default=0.0))

@@ -86,26 +86,26 @@ def cancel_(settings: FlinkCancelSettings, as_json: bool) -> None:
     from streamplace.flink.rest.client import ENDED, FINISHED, only_job
 
     rest, path = settings.client(), None
-    ended = only_job(rest, settings.job)
-    if (state := rest.jobs().get(ended)) == FINISHED:
-        saved = stopped_with(rest, ended)
-        why = f"job {ended} was stopped; its state is in {saved}" if saved else finished(ended)
+    job = only_job(rest, settings.job)
+    if (state := rest.jobs().get(job)) == FINISHED:
+        saved = stopped_with(rest, job)
+        why = f"job {job} was stopped; its state is in {saved}" if saved else finished(job)
         raise SettingError(f"{why}; there is nothing to cancel")
     if settings.savepoint is not None:
         with waiting("saving"):
-            path = stop(rest, ended, settings.savepoint)
+            path = stop(rest, job, settings.savepoint)
     elif (
         not settings.drop_state
         and state not in ENDED
-        and (number := checkpoint_totals(rest, ended).completed)
+        and (number := checkpoint_totals(rest, job).completed)
     ):
         raise SettingError(
-            f"job {ended} has completed {number} checkpoints; to keep its state, give --savepoint "
+            f"job {job} has completed {number} checkpoints; to keep its state, give --savepoint "
             "FOLDER, and to cancel it without saving, --drop-state"
         )
     else:
-        rest.cancel(ended)
-    print_json({"job": ended, "savepoint": path}) if as_json else print_line(path or ended)
+        rest.cancel(job)
+    print_json({"job": job, "savepoint": path}) if as_json else print_line(path or job)
 
 
 @verb(
@@ -172,9 +172,9 @@ def jar_(jar: Path, settings: JarSettings, output: Path) -> None:
 
     The new jar holds JAR and small classes of streamplace. Flink runs the class Placed, whose first
     argument is the job's own main class. Use it with 'flink run' or in application mode, also where
-    web.submit.enable is false. Of jobs that spread operators over the same devices, only one at a
-    time can run from such a jar, because each takes the group indexes from 0 on; 'apply' asks the
-    cluster for free ones.
+    web.submit.enable is false. If several jobs spread operators over the same devices, only one of
+    them can run from such a jar at a time, because all use the same group indexes, from 0 on;
+    'apply' looks for free indexes instead.
     """
     from streamplace.flink.layout import Layout
     from streamplace.flink.program.jars import MAIN, check_jar, is_placed, placed_jar
@@ -184,14 +184,14 @@ def jar_(jar: Path, settings: JarSettings, output: Path) -> None:
     spare_inputs(output)
     spare_others(output, is_ours=is_placed)
     layout = Layout.read(settings.placed())
-    answer = _pinning(layout, settings.cluster, settings.room)
+    pins = _pinning(layout, settings.cluster, settings.room)
     for library in (jar, *settings.libraries):
         check_jar(library)
     entry = Program(jar, settings.entry_class).entry
     memory = int(size_bytes(settings.managed_memory) // 2**20)
-    answer = replace(answer, managed=dict.fromkeys(layout.devices, memory))
-    with placed_jar(jar, settings.libraries, answer) as made:
-        shutil.copyfile(made, output)
+    pins = replace(pins, managed=dict.fromkeys(layout.devices, memory))
+    with placed_jar(jar, settings.libraries, pins) as file:
+        shutil.copyfile(file, output)
     say_written("jar", output)
     say(f"run it by: flink run -c {MAIN} {output} {entry} ARGUMENTS")
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 Moves = dict[str, tuple[dict[str, int], dict[str, int]]]
 STRICT = (
-    "note: pins are strict: if the job loses one of these TaskManagers, it cannot run until that "
-    "is back; 'streamplace flink watch --apply' starts it on others"
+    "note: pins are strict: if the job loses one of these TaskManagers, it cannot run until the "
+    "TaskManager is back; 'streamplace flink watch --apply' starts it on others"
 )
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
 
@@ -70,7 +71,7 @@ def move_(
     from streamplace.flink.operator.resource import named
 
     if resource := named(settings.rest):
-        _tell_modes(*resource, jar, settings, as_json)
+        _predict_modes(*resource, jar, settings, as_json)
         return
     engine = settings.engine(say)
     is_known = settings.resume and jar is None and not arguments
@@ -117,8 +118,15 @@ def access(settings: FlinkSettings) -> list[str]:
     return [word for name, path in files.items() if path for word in (name, str(path.resolve()))]
 
 
+def refuse_for_operator(options: Mapping[str, object]) -> None:
+    """Refuse options that a job of Flink's operator does not have."""
+    for name, value in options.items():
+        if value:
+            raise SettingError(f"{name} is not for a job that Flink's operator owns; drop it")
+
+
 def _known_program(engine: "FlinkEngine", settings: FlinkMoveSettings) -> "Program | None":
-    """Program that streamplace has submitted; None if a trial does without it."""
+    """Program that streamplace has submitted; None if it is unknown and a dry run goes on."""
     from streamplace.flink.program.program import known_program
 
     if settings.resume and settings.job is None:
@@ -134,19 +142,17 @@ def _known_program(engine: "FlinkEngine", settings: FlinkMoveSettings) -> "Progr
     return program
 
 
-def _tell_modes(
+def _predict_modes(
     namespace: str, name: str, jar: Path | None, settings: FlinkMoveSettings, as_json: bool
 ) -> None:
-    """Predict Flink's balance modes of a job that its operator owns, or finish a change of it."""
+    """Predict a job of Flink's operator in Flink's balance modes, or finish a change of it."""
     from streamplace.flink.operator.api import ApiRefusal, usual_api
     from streamplace.flink.operator.journal import JournalMap, PatchClaim
     from streamplace.flink.operator.modes import mode_advice, modes_beside
     from streamplace.flink.operator.patching import PatchTransaction
     from streamplace.flink.operator.resource import FlinkResource
 
-    for given, what in ((jar, "JAR"), (settings.placement, "--placement")):
-        if given is not None:
-            raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
+    refuse_for_operator({"JAR": jar, "--placement": settings.placement})
     owner = f"{namespace}/{name}"
     api = usual_api()
     if settings.resume:  # the resource may be in any state, and the job may not run
@@ -154,7 +160,7 @@ def _tell_modes(
         ended = PatchTransaction(api, claim, say, settings.savepoint_timeout).run()
         print_line(f"{owner}: {ended.step.value}, because {ended.reason}")
         return
-    with suppress(ApiRefusal):  # who only predicts may not have the right
+    with suppress(ApiRefusal):  # a prediction does not need the right to read the journal
         if (journal := JournalMap(api, namespace, name).read()[1]) is not None:
             raise journal.unfinished()
     engine = settings.engine(say)
@@ -164,11 +170,10 @@ def _tell_modes(
     resource.refuse_shared()
     job = engine.job(settings.job)
     say(f"deployment: {engine.deployment(job)}")
-    own = replace(
-        _improver(settings, engine, None), decides=modes_beside(resource.as_run(engine.rest))
-    )
+    modes = modes_beside(resource.as_run(engine.rest))
+    improver = replace(_improver(settings, engine, None), decides=modes)
     with waiting(f"watching in windows of {settings.seconds:g} s"):
-        proposal = own.propose(job)
+        proposal = improver.propose(job)
     for sentence in (*proposal.sentences(), *mode_advice(resource, proposal)):
         say(sentence)
     say_report(proposal.report())
@@ -200,7 +205,7 @@ def _improver(
         cluster=settings.cluster,
         tell=say,
         tries=settings.tries,
-        most_interruption=settings.max_interruption,
+        max_interruption=settings.max_interruption,
         agrees=agrees,
     )
 
@@ -237,7 +242,7 @@ def _improve(
         say(sentence)
     proposal = improver.planned(proposal)
     if settings.dry_run and move is not None and proposal.plan is None:
-        move.check(job, proposal.where.layout)  # as a real move would, with another target
+        move.check(job, proposal.where.layout)  # without a target, checked as a move to here
     if settings.dry_run or proposal.target is None or move is None:
         plan = proposal.plan
         if plan is not None:
@@ -271,7 +276,7 @@ def _say_plan(plan: "MovePlan") -> None:
     elif not plan.moved:
         say(
             "every subtask is already where it is placed, but the job was submitted without a "
-            "placement and holds whole TaskManagers; to pin it there, it has to be stopped with a "
+            "placement and holds whole TaskManagers; to pin it there, the job is stopped with a "
             "savepoint and started again"
         )
 
@@ -283,7 +288,7 @@ def _show(
     as_json: bool,
     facts: dict[str, Any] | None = None,
 ) -> None:
-    """Print the id of the present job; a document also has further facts."""
+    """Print the id of the present job, or a document with further facts."""
     job, interruption = (before, None) if moved is None else (moved.job, moved.interruption)
     if interruption is not None:
         say(f"the job was interrupted for {duration(interruption)}")

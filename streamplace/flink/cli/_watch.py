@@ -14,7 +14,7 @@ from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
 from streamplace.cli._printing import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.flink.cli._move import access
+from streamplace.flink.cli._move import access, refuse_for_operator
 from streamplace.flink.settings import FlinkWatchSettings
 from streamplace.io.extras import extra
 from streamplace.io.suffixes import PICTURES
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 STOPPED = "stopped watching; the job keeps running"
 INTERRUPTED = (
-    "stopped while the job was being started elsewhere; give the same command again, which "
-    "finishes this"
+    "stopped while the job was being started elsewhere; run the same command again to finish the "
+    "start"
 )
 
 
@@ -127,14 +127,8 @@ def _watch_pods(
     )
     from streamplace.flink.watch.watch import watchable
 
-    for given, what in (
-        (jar, "JAR"),
-        (settings.placement, "--placement"),
-        (settings.spare, "--spare"),
-        (settings.cluster, "--cluster"),
-    ):
-        if given:
-            raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
+    options = {"--placement": settings.placement, "--spare": settings.spare}
+    refuse_for_operator({"JAR": jar, **options, "--cluster": settings.cluster})
     api = usual_api()
     _, unfinished = JournalMap(api, resource.namespace, resource.name).read()
     if unfinished is None:
@@ -142,21 +136,20 @@ def _watch_pods(
     job = engine.job(settings.job)
     deployment, name = watchable(engine.rest, job), str(engine.rest.job(job)["name"])
     log = WatchLog.claimed(Store.usual(), resource.title, name, say)
-    most = settings.at_most or MAX_GROWTH * deployment.task_managers
+    max_pods = settings.at_most or MAX_GROWTH * deployment.task_managers
     mover = None
     if not deployment.has_autoscaler:
         resume_by = f"streamplace flink move --rest {settings.rest} --resume"
         mover = PodMover(api, resource, log, settings.timeout, resume_by)
-    model_of = PodModeller(engine, settings.seconds, most)
-    rounds = PodRounds(
-        engine.rest, log, settings.judge(), settings.guards(), model_of, mover, most=most
-    )
+    model_of, judge = PodModeller(engine, settings.seconds, max_pods), settings.judge()
+    guards = settings.guards()
+    rounds = PodRounds(engine.rest, log, judge, guards, model_of, mover, max_pods=max_pods)
     _serve_metrics(settings, rounds, name, stack)
     say(f"deployment: {deployment}")
-    if mover is not None and not log.is_starting:  # otherwise it is finished with its decision
-        mover.finish_unrecorded()
     if mover is None:
         say("note: the watch only looks, because Flink's autoscaler chooses the parallelism")
+    elif not log.is_starting:  # otherwise the first round finishes the change and its decision
+        mover.finish_unrecorded()
     watch_pods(api, resource, rounds)
 
 
@@ -180,7 +173,7 @@ def _mover(
     job: str,
     log: "WatchLog",
 ) -> "WatchMover":
-    """What moves the job, for its rate or because a TaskManager was lost."""
+    """Mover of the job, for its rate and after a loss of TaskManagers."""
     from streamplace.flink.program.program import SubmittedProgram, known_program
     from streamplace.flink.watch.acting import Spares, WatchMover
 
@@ -193,7 +186,7 @@ def _mover(
 def _started(output: Path | None, job: str, layout: "Layout") -> None:
     """Print the id of a job that was started, and write its placement.
 
-    A failure is printed: if the watch ended because of it, nobody would watch the job.
+    A failure is only printed: if it ended the watch, nobody would watch the job.
     """
     from streamplace.io.files import json_text, write_text
 
@@ -208,7 +201,7 @@ def _started(output: Path | None, job: str, layout: "Layout") -> None:
 
 @verb(
     "history",
-    "Show what was predicted and measured, and what watches did.",
+    "Show predicted and measured rates, and decisions of watches.",
     "flink history --job clicks",
 )
 @click.option("--job", help="Name of the job whose runs are shown.  [default: all]")
@@ -217,12 +210,12 @@ def _started(output: Path | None, job: str, layout: "Layout") -> None:
 def history_(job: str | None, output: Path | None, as_json: bool) -> None:
     """Show the runs of the ledger, and the rounds and decisions of watches.
 
-    The ledger has predicted and measured rates, and whether intervals held; 'flink move' and
-    'flink watch' write it. No command decides anything by it.
+    The ledger has predicted and measured rates, and whether the measured rates were in their
+    intervals; 'flink move' and 'flink watch' write it. No command uses it for decisions.
 
-    Of every job that 'flink watch' has watched on this machine, the last rounds and all decisions
-    are shown, with their reasons and outcomes. The picture shows rate, capacity, TaskManagers and
-    moves over time.
+    For every job that 'flink watch' has watched on this machine, the command shows the last rounds
+    and all decisions, with their reasons and outcomes. The picture shows rate, capacity,
+    TaskManagers and moves over time.
     """
     from streamplace.display.report import Report
     from streamplace.drawing.figures import save

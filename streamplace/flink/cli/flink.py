@@ -49,10 +49,11 @@ if TYPE_CHECKING:
 RATES = "rates.csv"
 """File of the rates of a history."""
 DEPLOYED = "deployment"
-"""Attribute of a measured graph that says how the job is deployed."""
-WATCHING, PEAK = "watching the job until it is steady, then planning", "1x"
-MEASURING = 25.0
-"""Seconds that a steady job is measured for."""
+"""Attribute of a measured graph: how the job is deployed."""
+PEAK = "1x"
+"""Rate of a plan from a history if none is given."""
+MEASURING_SECONDS = 25.0
+"""Time to measure a steady job."""
 CONFIG_HEAD = "# streamplace flink config: append this to conf/config.yaml of its TaskManager\n"
 
 
@@ -142,10 +143,10 @@ def local(settings: LocalSettings) -> None:
 def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
     """Write a cluster file with a device for every TaskManager.
 
-    The command watches the given job, or one that runs. Of TaskManagers on this machine it measures
-    the CPU that Java itself takes, which is reserved, and what sending and receiving a tuple costs,
-    and it reads their CPU limits from their cgroups. What cannot be measured is assumed, and the
-    file and the output say so. You can edit everything in the file.
+    The command watches the given job, or one that runs. For TaskManagers on this machine, it
+    measures the CPU of Java itself, which is reserved, and the CPU of sending and receiving a
+    tuple, and reads the CPU limits of their cgroups. Values that it cannot measure are assumed, and
+    marked in the file and the output. You can edit everything in the file.
     """
     from streamplace.flink.deployment import deployment_of
     from streamplace.io.files import write_text
@@ -156,8 +157,8 @@ def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
         say(
-            "note: the CPU that Java takes is not measured; run the command where TaskManagers of "
-            "a running job and a JDK (jcmd) are"
+            "note: the CPU of Java itself is not measured; run the command on a machine with a JDK "
+            "(jcmd) and TaskManagers of a running job"
         )
     say_notes((*measured.assumptions, *measured.notes))
     if obstacle := deployment_of(engine.rest).obstacle_to_pins:
@@ -244,10 +245,10 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
     The job is watched until it is steady, since a job that has just started needs more CPU.
-    Operators that Flink has chained are one unit, which is measured, and placed, as one. The
-    command prints what it could not measure, and compares the model's prediction for the current
-    placement with the measured rate. For each operator that limits the job it says on which
-    TaskManagers and why, with the number that shows it, and what would help.
+    Operators that Flink has chained are measured and placed as one. The command lists missing
+    measurements, and compares the model's prediction for the current placement with the measured
+    rate. For each operator that limits the job it prints the TaskManagers, the cause, the number
+    that shows it, and a remedy.
 
     With --from, the metrics of days in Prometheus take the place of watching: costs are fitted to
     all rates that the job had, and the graph has the highest ones.
@@ -270,8 +271,8 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     rest, speed, files = settings.client(), parsed_mips(settings.mips), dict[str, str]()
     folder = None if output is None or output.suffix else output
     if folder is not None:
-        own = rest.resource if settings.history is None else None
-        files = reporter_files(own.as_run(rest)) if isinstance(own, FlinkResource) else {}
+        resource = rest.resource if settings.history is None else None
+        files = reporter_files(resource.as_run(rest)) if isinstance(resource, FlinkResource) else {}
         spare_others(*(folder / name for name in files), keys=frozenset(("binaryData", "spec")))
         spare_others(folder / "graph.json")
         spare_others(folder / RATES, is_ours=lambda path: path.read_bytes().startswith(b"time,"))
@@ -352,23 +353,23 @@ def advise_(
     """Read a running job, and plan the cheapest machines for a rate. Nothing is changed.
 
     The command watches the job until it is steady, or reads its history with --from, which also
-    shows costs for other rates of that time. It prints what the TaskManagers cost by the offers,
-    rate and CPU of the job, the cheapest plan that carries the rate, with a proven bound, what is
-    not known of it, what changing would gain, and the commands that would do it. Without --offers
-    and --cluster, the plan uses as few of the TaskManagers as possible.
+    shows costs for other rates of that time. It prints the cost of the TaskManagers by the offers,
+    rate and CPU of the job, the cheapest plan that carries the rate, with a proven bound, missing
+    measurements, the gain of the change, and the commands for it. Without --offers and --cluster,
+    the plan uses as few of the TaskManagers as possible.
 
     The plan keeps the parallelism that the program sets: to find it, the program's main method is
     run twice, without submitting anything. Give JAR, its options and ARGUMENTS as the job was
     submitted with; without them, the plan may change the parallelism of all operators.
 
     With --rest kubernetes:NAMESPACE, or with --from alone, a table has a row for every job, sorted
-    by what it would save, and -o writes it as a page (.html).
+    by savings, and -o writes it as a page (.html).
     """
     from streamplace.flink.advise.patch_file import SUFFIXES
 
     if (namespace := settings.namespace) is not None:
         if jar is not None:
-            raise SettingError("a jar is of one job; name its Flink by --rest, or leave JAR out")
+            raise SettingError("JAR is for one job; name its Flink by --rest, or leave JAR out")
         settings.program(None, arguments)
         _advise_all(settings, namespace, output, as_json=as_json)
         return
@@ -378,7 +379,8 @@ def advise_(
     program, engine = settings.program(jar, arguments), settings.engine(say)
     settings = settings.annotated(engine.rest.resource)
     job = engine.job(settings.job)
-    with waiting("reading the history of the job" if settings.history else WATCHING):
+    steps = "watching the job until it is steady, then planning"
+    with waiting("reading the history of the job" if settings.history else steps):
         history = settings.read_history(engine.rest, job)
         advice = engine.advise(
             job,
@@ -399,13 +401,13 @@ def advise_(
         for line in apply if edits and written else advice.commands:
             print_line(f"  {line}")
         if advice.notes:
-            say(f"-v shows {counted(len(advice.notes), 'note')} on what is not known")
+            say(f"-v shows {counted(len(advice.notes), 'note')} on missing measurements and costs")
     if output is not None and written:
         say_written(written, output)
 
 
 def _edits_manifest(output: Path | None, rest: str) -> bool:
-    """Whether the patch goes into the manifest of a resource; refuse what may not be written."""
+    """Whether the patch goes into the manifest of a resource; refuse to overwrite other files."""
     from streamplace.flink.advise.equal_pods import PATCH
     from streamplace.flink.advise.patch_file import SUFFIXES, check_manifest, is_manifest
     from streamplace.flink.operator.resource import named
@@ -432,8 +434,8 @@ def _edits_manifest(output: Path | None, rest: str) -> bool:
 def _advise_all(
     settings: FlinkAdviseSettings, namespace: str, output: Path | None, *, as_json: bool
 ) -> None:
-    """Print the table of all jobs of a namespace, or of those that a Prometheus has."""
-    from streamplace.flink.advise.namespace import FROM_METRICS, NamespaceAdvice, tried
+    """Print the table of all jobs of a namespace, or of all jobs in Prometheus."""
+    from streamplace.flink.advise.namespace import FROM_METRICS, NamespaceAdvice, row_or_error
     from streamplace.io.files import check_suffix
 
     if output is not None:
@@ -442,7 +444,7 @@ def _advise_all(
     rows = []
     for i, (name, judge) in enumerate(jobs.items(), 1):
         with waiting(f"{name}, {i} of {len(jobs)}"):
-            rows.append(tried(name, judge))
+            rows.append(row_or_error(name, judge))
     title = f"Namespace {namespace}" if namespace else "Jobs of Flink in Prometheus"
     unit, notes = "per hour" if settings.offers else "cores", () if namespace else (FROM_METRICS,)
     advice = NamespaceAdvice(title, rows, unit, notes)
@@ -466,12 +468,14 @@ def _jobs_of_namespace(
 
     names, metrics = names_in(usual_api(), namespace), settings.prometheus()
     if metrics is None:
-        least, most = (duration(each * len(names)) for each in (MEASURING, settings.patience))
-        say(
-            f"{counted(len(names), 'job')}, measured one after the other: {least} in all, up to "
-            f"{most} if they are not steady"
+        shortest, longest = (
+            duration(seconds * len(names)) for seconds in (MEASURING_SECONDS, settings.patience)
         )
-    elif namespace in {above for above, _ in jobs_in(*metrics)}:
+        say(
+            f"{counted(len(names), 'job')}, measured one after the other: {shortest} in all, up to "
+            f"{longest} if they are not steady"
+        )
+    elif namespace in {label for label, _ in jobs_in(*metrics)}:
         metrics = settings.prometheus(namespace)
 
     def judge(name: str) -> "JobRow":
@@ -481,13 +485,13 @@ def _jobs_of_namespace(
         limits = settings.annotated(engine.rest.resource)
         job, rate, offers = engine.job(), settings.rate or PEAK, settings.offers
         history = metrics and read_history(metrics[0], engine.rest, job, metrics[1])
-        own = engine.measured_job(job, engine.deployment(job), settings.seconds, history)
+        measured = engine.measured_job(job, engine.deployment(job), settings.seconds, history)
         advice, of_plan = None, limits.of_plan()
-        if history is not None or own.profile.flow.offered is not None:
+        if history is not None or measured.profile.flow.offered is not None:
             advice = engine.advise(
-                job, rate, offers, of_plan, history=history, measured=own, costs=False
+                job, rate, offers, of_plan, history=history, measured=measured, costs=False
             )
-        return row_of_job(name, own, history, advice, parsed_mips(settings.mips), offers)
+        return row_of_job(name, measured, history, advice, parsed_mips(settings.mips), offers)
 
     return {name: partial(judge, name) for name in names}
 
@@ -500,17 +504,19 @@ def _jobs_of_metrics(settings: FlinkAdviseSettings) -> "dict[str, Callable[[], J
 
     metrics = settings.prometheus()
     assert metrics is not None
-    known = jobs_in(*metrics)
-    has_several = len({above for above, _ in known}) > 1
+    jobs = jobs_in(*metrics)
+    has_several = len({namespace for namespace, _ in jobs}) > 1
 
-    def judge(name: str, above: str, job: str) -> "JobRow":
-        own = settings.prometheus(above)
-        assert own is not None
+    def judge(name: str, namespace: str, job: str) -> "JobRow":
+        source = settings.prometheus(namespace)
+        assert source is not None
+        prometheus, span = source
         speed, rate = parsed_mips(settings.mips), settings.rate or PEAK
-        return row_of_metrics(name, read_metrics(own[0], job, own[1]), rate, speed, settings.offers)
+        metrics = read_metrics(prometheus, job, span)
+        return row_of_metrics(name, metrics, rate, speed, settings.offers)
 
-    names = [f"{above}/{job}" if has_several else job for above, job in known]
-    return {name: partial(judge, name, *pair) for name, pair in zip(names, known, strict=True)}
+    names = [f"{namespace}/{job}" if has_several else job for namespace, job in jobs]
+    return {name: partial(judge, name, *pair) for name, pair in zip(names, jobs, strict=True)}
 
 
 for further in (apply_, jar_, move_, cancel_, verify_, watch_, history_):

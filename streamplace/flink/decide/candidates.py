@@ -1,6 +1,6 @@
-"""Candidates: layouts that a measured job may have, with the predicted rate of each.
+"""Candidates: possible layouts of a measured job, with the predicted rate of each.
 
-Some are those in which Flink's own scheduler would run the job (`slot_assignment`).
+Flink's own scheduler would produce some of them (`slot_assignment`).
 """
 
 from collections import Counter
@@ -37,13 +37,13 @@ from streamplace.model.units import MAX_VALUE
 from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
-SATURATING = 2.0
-"""The search is repeated for this multiple of the rate that it found, until it finds a lower one.
+RATE_GROWTH = 2.0
+"""Factor of the rate from one search to the next, until a search finds no layout for its rate.
 
-Only the share of held-back sources is multiplied if the rates of the others do not change.
+The rates of sources that keep up do not grow.
 """
-FOUND, BY_SPEED = "found by search", "shares by speed"
-ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, "Flink's TASKS", "Flink's NONE")
+BY_SEARCH, BY_SPEED = "found by search", "shares by speed"
+ORDER = ("Flink's SLOTS", BY_SPEED, BY_SEARCH, "Flink's TASKS", "Flink's NONE")
 """Order of trials of layouts with equal predictions: first the most helpful kinds."""
 
 
@@ -52,10 +52,10 @@ class Question:
     """Input of a decision: the measured job, its layout and the constraints."""
 
     measured: Measurement  # the job and the devices
-    present: Layout  # by operators, fused ones one by one
+    present: Layout  # by operators, with fused operators one by one
     slots: Mapping[str, int]  # device → number of slots that Flink may give to the job
     spreads: bool  # whether subtasks of one operator can be pinned to several devices
-    # Tuples/s that all sources are offered together; None for the emitted rate, or for the maximum
+    # Tuples/s that arrive for all sources together; None for the emitted rate, or for the maximum
     # if the sources are back-pressured.
     rate: float | None = None
     # Devices on which nothing can be placed: other jobs use them exclusively, or they are not
@@ -64,7 +64,7 @@ class Question:
     modes: tuple[str, ...] = MODES  # Flink's modes that the cluster supports
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
-    is_placed: bool = False  # whether the job has the slot sharing groups of its placement
+    is_placed: bool = False  # whether the job has the slot sharing groups of a placement
     errors: PredictionErrors | None = None  # of predictions for the job; None ignores them
 
     @classmethod
@@ -77,16 +77,16 @@ class Question:
         rate: float | None,
         errors: PredictionErrors | None,
     ) -> "Question":
-        """Ask a cluster which layouts a running job may have."""
+        """Read from a cluster which layouts a running job may have."""
         managers = managers_without(rest, job)
-        offered = [
+        resources = [
             row["totalResource"]["extendedResources"] for row in managers if is_pinnable(row)
         ]
         return cls(
             measured,
             present,
             {row["id"]: _slots_for(job, row) for row in managers},
-            bool(offered) and all(index_name(0) in resources for resources in offered),
+            bool(resources) and all(index_name(0) in names for names in resources),
             rate,
             occupied_devices(managers),
             known_modes(rest),
@@ -126,17 +126,17 @@ class Candidate:
     """A possible layout of a job, and its predicted rate."""
 
     name: str
-    layout: Layout  # by operators; of Flink's possible layouts, the best one
-    predicted: RateInterval  # tuples/s, however few are offered, with the errors of predictions
-    kept: float = 0.0  # tuples/s of them that do not depend on the layout
-    line: str = ""  # line of configuration by which Flink produces it, or an equally good one
+    layout: Layout  # by operators; the best of the possible layouts of a mode of Flink
+    predicted: RateInterval  # capacity in tuples/s, with the errors of predictions
+    kept: float = 0.0  # tuples/s of the capacity that do not depend on the layout
+    line: str = ""  # line of configuration by which Flink produces it, or an equally good layout
     can_be_pinned: bool = True  # whether the cluster can run the job in this layout
-    mode: str = ""  # Flink's mode with this layout among the possible ones
+    mode: str = ""  # Flink's mode whose possible layouts include this one
     by_flink: RateInterval | None = None  # tuples/s if Flink chooses one of its possible layouts
 
     @property
     def shown(self) -> RateInterval:
-        """Interval for its name: for a mode of Flink, over all possible layouts."""
+        """Interval to print: for a mode of Flink, over all possible layouts."""
         return self.by_flink or self.predicted
 
     @property
@@ -146,46 +146,48 @@ class Candidate:
 
 
 def candidate(question: Question, name: str, *places: Layout) -> Candidate:
-    """Candidate for a layout that Flink chooses: the median one, with an interval for all.
+    """Candidate for a layout that Flink chooses: the median layout, with an interval for all.
 
-    The errors of the job widen it; rates of sources that do not depend on the layout are certain.
+    The errors of predictions of the job widen the interval, except for the rates of sources that do
+    not depend on the layout.
     """
     carried = sorted((question.rates.of(layout), i) for i, layout in enumerate(places))
-    (least, _), (value, middle), (most, _) = (carried[i] for i in (0, (len(carried) - 1) // 2, -1))
-    kept = min(question.rates.kept, least)
-    predicted = RateInterval(least, value, most)
+    median = (len(carried) - 1) // 2
+    (low, _), (value, row), (high, _) = (carried[i] for i in (0, median, -1))
+    kept = min(question.rates.kept, low)
+    predicted = RateInterval(low, value, high)
     if (errors := question.errors) is not None:
         predicted = RateInterval(
-            kept + errors.low * (least - kept), value, kept + errors.high * (most - kept)
+            kept + errors.low * (low - kept), value, kept + errors.high * (high - kept)
         )
-    return Candidate(name, places[middle].by_operator(), predicted, kept)
+    return Candidate(name, places[row].by_operator(), predicted, kept)
 
 
 def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candidate]:
     """Find layouts for a job: of Flink's modes, shares by speed, and a search."""
     graph = question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
-    names, found = {*question.measured.cluster.devices.name}, []
+    names, answers = {*question.measured.cluster.devices.name}, []
     for mode in question.modes:
         possible = layouts(unpinned, question.slots, mode)
         if possible and all(layout.devices <= names for layout in possible):
-            found.append(_of_mode(question, mode, possible))
+            answers.append(_of_mode(question, mode, possible))
     if question.free:
-        places: dict[str, Layout | None] = {FOUND: searched(question, budget)}
+        places: dict[str, Layout | None] = {BY_SEARCH: search_layout(question, budget)}
         if question.spreads:
             speeds = {name: question.speeds[name] for name in question.free}
             places[BY_SPEED] = question.pinnable(layout_by_speed(graph, speeds))
         shares = question.measured.shares
-        found += [
+        answers += [
             candidate(question, name, *possible_orders(layout, shares))
             for name, layout in places.items()
             if layout is not None
         ]
-    return sorted(found, key=lambda c: -c.predicted.value)
+    return sorted(answers, key=lambda c: -c.predicted.value)
 
 
 def _of_mode(question: Question, mode: str, possible: Sequence[Layout]) -> Candidate:
-    """The best of the layouts that Flink may choose, which is the one to pin.
+    """The best of the layouts that Flink may choose in a mode, to be pinned.
 
     The line of configuration is set only if the other layouts carry about as much.
     """
@@ -202,8 +204,8 @@ def _of_mode(question: Question, mode: str, possible: Sequence[Layout]) -> Candi
     )
 
 
-def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
-    """Search a layout for a rate; without one, for growing rates until one is not carried.
+def search_layout(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
+    """Search a layout for the rate in question; without one, for growing rates while they fit.
 
     If the layout cannot be pinned, the search is repeated over layouts of whole operators.
     """
@@ -222,23 +224,26 @@ def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
         result = placer.place(problem, judged_by, seed=0, budget=budget)
         assignment = result.placement.as_dict()
         layout = Layout.of(assignment, graph.operators.parallel).by_task(graph)
-        found = rates.if_pinned(layout)
-        if not best or found > carried:
-            best, carried = layout, found
-        more = rates.kept + SATURATING * (carried - rates.kept)
-        if question.rate is not None or carried < rate or more > MAX_VALUE:
+        capacity = rates.if_pinned(layout)
+        if not best or capacity > carried:
+            best, carried = layout, capacity
+        next_rate = rates.kept + RATE_GROWTH * (carried - rates.kept)
+        if question.rate is not None or carried < rate or next_rate > MAX_VALUE:
             break
-        rate = more
-    fitting = question.pinnable(best)
-    return searched(replace(question, spreads=False), budget) if fitting is None else fitting
+        rate = next_rate
+    if (pins := question.pinnable(best)) is None:
+        return search_layout(replace(question, spreads=False), budget)
+    return pins
 
 
 def _slots_for(job: str, manager: Mapping[str, Any]) -> int:
     """Slots of a TaskManager that Flink may give to a job that is submitted again without pins."""
-    held = manager.get("allocatedSlots", ())
-    own = sum(slot["jobId"] == job for slot in held)
+    allocated = manager.get("allocatedSlots", ())
+    of_job: int = sum(slot["jobId"] == job for slot in allocated)
     number = int(manager.get("slotsNumber", 0))
-    return number if own == len(held) else min(number, manager.get("freeSlots", 0) + own)
+    if of_job == len(allocated):
+        return number
+    return min(number, int(manager.get("freeSlots", 0)) + of_job)
 
 
 def in_one_group(graph: StreamGraph) -> StreamGraph:
@@ -253,7 +258,8 @@ def in_one_group(graph: StreamGraph) -> StreamGraph:
 def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
     """Distribute subtasks over the devices in proportion to speed.
 
-    Each subtask goes to the device with the fewest subtasks per speed, of its operator first.
+    Each subtask goes to the device with the fewest subtasks of its operator per speed; if several
+    have equally few, to the one with the fewest subtasks of all operators per speed.
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("src", rate=1, parallelism=2), Operator("map", parallelism=3)]
@@ -262,14 +268,14 @@ def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
     Layout({'src': ['a', 'a'], 'map': ['a', 'a', 'b']})
     """
     layout: dict[str, list[str]] = {}
-    held = Counter[str]()
+    total = Counter[str]()
     for name, number in parallelism(graph).items():
-        own = Counter[str]()
+        counts = Counter[str]()
         for _ in range(number):
             device = min(
-                speeds, key=lambda d: ((own[d] + 1) / speeds[d], (held[d] + 1) / speeds[d])
+                speeds, key=lambda d: ((counts[d] + 1) / speeds[d], (total[d] + 1) / speeds[d])
             )
-            own[device] += 1
-            held[device] += 1
-        layout[name] = [device for device in speeds for _ in range(own[device])]
+            counts[device] += 1
+            total[device] += 1
+        layout[name] = [device for device in speeds for _ in range(counts[device])]
     return Layout(layout)

@@ -1,12 +1,12 @@
 """Why a TaskManager, or an operator, limits a job: the cause, the number that shows it, a remedy.
 
 An operator limits a job if one of its subtasks is busy nearly all the time. Flink counts a thread
-as busy while it waits for a core, so its time is divided, in parts of one,
+as busy while it waits for a core. So the busy share of its time is divided into
 
     busy = CPU + run delay + waiting
 
-and the run delay further into throttling of the TaskManager by a quota, and waits for cores of
-others. `ROWS` is the table of causes: the first row that holds decides.
+and the run delay into throttling of the TaskManager by a quota, and waits for cores that other
+processes use. `CAUSES` is the table of causes: the first row that holds decides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,22 +30,22 @@ from streamplace.model.units import digits
 from streamplace.placers.registry import Budget
 
 HOT = "hot: "
-"""Beginning of attributes of a measured graph about operators that limit the job."""
+"""Prefix of attributes of a measured graph about operators that limit the job."""
 NOT_HOT = f"{HOT}no operator limits the job, and no TaskManager is hot"
 MAX_LINES, EVALUATIONS = 12, 20_000
-"""Most causes that are printed; evaluations of the search for a layout, about a second."""
+"""Maximum number of printed causes; evaluations of the search for a layout, about a second."""
 
 
 class SubtaskTime(NamedTuple):
-    """A subtask, and how it spends its time, in parts of one."""
+    """A subtask, and shares of its time."""
 
     operator: str
     number: int
     device: str
     busy: float = 0.0
     blocked: float = 0.0  # back-pressured
-    cpu: float = 0.0  # of its thread
-    delay: float = 0.0  # seconds for which its thread waited for a core; 0 if unknown
+    cpu: float = 0.0  # share for which its thread ran on a core
+    delay: float = 0.0  # share for which its thread waited for a core; 0 if unknown
 
 
 class ManagerTime(NamedTuple):
@@ -54,9 +54,9 @@ class ManagerTime(NamedTuple):
     used: float
     limit: float
     garbage: float = 0.0
-    beside: float = 0.0  # that other jobs use in it
+    beside: float = 0.0  # cores that other jobs use in it
     throttled: float = 0.0  # share of the time for which its quota has stopped it
-    is_full: bool = False  # whether its cores, also if shared, have no CPU left
+    is_full: bool = False  # whether its cores have no free CPU, also because others use them
 
 
 class HotJob(NamedTuple):
@@ -65,10 +65,10 @@ class HotJob(NamedTuple):
     subtasks: Sequence[SubtaskTime]
     managers: Mapping[str, ManagerTime]
     rate: float  # tuples/s of its sources
-    shares: Mapping[str, Sequence[float]]  # of subtasks in the tuples of operators, where uneven
-    # Operator that waits for something other than CPU → maximum of tuples/s.
+    shares: Mapping[str, Sequence[float]]  # operator → uneven shares of its subtasks in its tuples
+    # Operator that waits for something other than CPU → maximum rate of a subtask in tuples/s.
     waits: Mapping[str, float]
-    sources: frozenset[str] = frozenset()  # and operators that read their splits
+    sources: frozenset[str] = frozenset()  # sources, and operators that read their splits
     readers: Mapping[str, Sequence[str]] = MappingProxyType({})  # operator → operators that read it
     gain: RateInterval | None = None  # tuples/s of the best predicted layout
     is_limited: bool = True  # whether more may arrive than its sources emit
@@ -86,15 +86,17 @@ class HotPlace:
         self.share, self.even = (shares[subtask.number], 1 / len(shares)) if shares else (0.0, 1.0)
         self.is_skewed = self.share >= (1 + MIN_CAUSE) * self.even
         self.idle = [
-            d for d, own in job.managers.items() if own.used < (1 - 2 * MIN_CAUSE) * own.limit
+            device
+            for device, time in job.managers.items()
+            if time.used < (1 - 2 * MIN_CAUSE) * time.limit
         ]
-        # dumps alone do not show whether a quota stops a thread, or others have the core
+        # thread dumps alone do not tell throttling by a quota from waits for other processes
         is_known = subtask.device in job.managers
-        self.of_others = subtask.delay - manager.throttled if is_known else 0.0
-        self.most = job.waits.get(subtask.operator)
-        self.pays = job.gain is not None and job.gain.value >= (1 + CLEAR_GAIN) * job.rate
+        self.delay_by_others = subtask.delay - manager.throttled if is_known else 0.0
+        self.max_rate = job.waits.get(subtask.operator)
+        self.move_pays = job.gain is not None and job.gain.value >= (1 + CLEAR_GAIN) * job.rate
         readers = job.readers.get(subtask.operator, ())
-        busy = [one.busy for one in job.subtasks if one.operator in readers]
+        busy = [reader.busy for reader in job.subtasks if reader.operator in readers]
         self.cannot_send = (
             subtask.blocked >= MIN_CAUSE and len(busy) > 0 and max(busy) < BUSY_SHARE / 2
         )
@@ -107,12 +109,12 @@ class CauseRow(NamedTuple):
     holds: Callable[[HotPlace], bool]
     number: str  # formatted with the fields of a place
     remedy: str
-    may_move: bool = False  # whether a move helps more, if it is expected to gain clearly
+    may_move: bool = False  # whether a move is the better remedy, if it should gain clearly
 
 
 SKEW = "subtask {0.subtask.number} reads {0.share:.0%} of its tuples, {0.even:.0%} are even"
 CORES = "{0.manager.used:.2g} of {0.manager.limit:.2g} cores are used"
-ROWS = (
+CAUSES = (
     CauseRow(
         "garbage",
         lambda p: p.manager.garbage >= MIN_CAUSE * max(p.manager.used, MIN_CAUSE * p.manager.limit),
@@ -121,8 +123,8 @@ ROWS = (
     ),
     CauseRow(
         "look-ups",
-        lambda p: p.most is not None and not p.is_full,  # otherwise it may wait for CPU
-        "a subtask reads at most {0.most:.3g} tuples/s, with {0.subtask.cpu:.0%} of a core",
+        lambda p: p.max_rate is not None and not p.is_full,  # otherwise it may wait for CPU
+        "a subtask reads at most {0.max_rate:.3g} tuples/s, with {0.subtask.cpu:.0%} of a core",
         "more subtasks, asynchronous requests, or a cache; no other machines",
     ),
     CauseRow(
@@ -146,7 +148,7 @@ ROWS = (
     ),
     CauseRow(
         "placement",
-        lambda p: p.is_full and bool(p.idle) and p.pays,
+        lambda p: p.is_full and bool(p.idle) and p.move_pays,
         CORES + ", and hardly any on {0.idle[0]}",
         "",
         may_move=True,
@@ -159,8 +161,8 @@ ROWS = (
     ),
     CauseRow(
         "neighbours",
-        lambda p: p.of_others >= MIN_CAUSE and not p.is_full,
-        "its thread waits {0.of_others:.0%} of the time for cores that others have",
+        lambda p: p.delay_by_others >= MIN_CAUSE and not p.is_full,
+        "its thread waits {0.delay_by_others:.0%} of the time for cores that others have",
         "another host, or fewer processes on this one",
         may_move=True,
     ),
@@ -178,30 +180,30 @@ ROWS = (
         "more subtasks, or more CPU (flink advise)",
     ),
 )
-"""Causes; the first that holds counts."""
+"""Causes, in order of precedence."""
 
 
 def hot_causes(job: HotJob) -> dict[str, str]:
     """Return limiting operators → causes and remedies, as attributes of the graph.
 
-    In a job whose sources are held back, at least the busiest operator does.
+    If the sources are held back, at least the busiest operator limits the job.
     """
-    least = BUSY_SHARE if job.is_limited else FULL
+    min_busy = BUSY_SHARE if job.is_limited else FULL
     busiest: dict[str, HotPlace] = {}
-    places = [HotPlace(job, one) for one in sorted(job.subtasks, key=lambda own: own.busy)]
+    places = [HotPlace(job, subtask) for subtask in sorted(job.subtasks, key=lambda s: s.busy)]
     for place in places:
-        if place.subtask.busy >= least or (job.is_limited and place.cannot_send):
+        if place.subtask.busy >= min_busy or (job.is_limited and place.cannot_send):
             busiest[place.name] = place
     if job.is_limited and not busiest:
         busiest = {place.name: place for place in places[-1:]}
-    found = {}
+    facts = {}
     for name, place in sorted(busiest.items()):
-        row = next(row for row in ROWS if row.holds(place))
+        row = next(row for row in CAUSES if row.holds(place))
         remedy = row.remedy
-        if row.may_move and place.pays:
+        if row.may_move and place.move_pays:
             remedy = f"a move (flink move): {job.gain} instead of {digits(job.rate)}"
-        found[name] = f"{row.cause}: {row.number.format(place)}; what would help: {remedy}"
-    return found
+        facts[name] = f"{row.cause}: {row.number.format(place)}; what would help: {remedy}"
+    return facts
 
 
 def why_hot(
@@ -214,11 +216,11 @@ def why_hot(
             measured, rest = engine.measurement(profile, graph), engine.rest
             layout = layout_of(rest, job, rest.running_job(job))
             question = Question.of(rest, job, measured, layout, None, errors_for(graph, by=MOVE))
-            found = candidates(question, Budget(evaluations=EVALUATIONS))
-            gain = max((c.predicted for c in found), key=lambda rate: rate.value, default=None)
+            rates = [c.predicted for c in candidates(question, Budget(evaluations=EVALUATIONS))]
+            gain = max(rates, key=lambda rate: rate.value, default=None)
             unused = [d for d in measured.cluster.devices.name if d not in layout.devices]
-        except StreamplaceError as error:  # it may have ended since; its profile is still of use
-            profile.doubts.append(f"what a move would gain is not known: {error}")
+        except StreamplaceError as error:  # the job may have ended; its profile is still useful
+            profile.doubts.append(f"the gain of a move is not known: {error}")
     return hot_causes(hot_job(profile, gain, unused))
 
 
@@ -226,15 +228,15 @@ def hot_job(profile: JobProfile, gain: RateInterval | None, unused: Sequence[str
     """Derive the facts behind the causes from a profile, and from TaskManagers without the job."""
     names, subtasks = {task.id: task.name for task in profile.tasks}, list[SubtaskTime]()
     sources = frozenset(task.name for task in profile.sources)
-    for task, own in profile.subtasks.items():
-        activity, number = profile.activity[task], max(1, len(own))
-        usual = (activity.busy or 0.0) / number, activity.back_pressured / number
-        for subtask, cpu in own:
+    for task, measured in profile.subtasks.items():
+        activity, number = profile.activity[task], max(1, len(measured))
+        mean = (activity.busy or 0.0) / number, activity.back_pressured / number
+        for subtask, cpu in measured:
             if names[task] in sources - profile.flow.held_back:
                 continue
             total = subtask.busy + subtask.idle + subtask.blocked
-            times = [*usual]
-            if total > 0:  # NaN, of which Flink reports only sums over the subtasks, is not
+            times = [*mean]
+            if total > 0:  # false for NaN, where Flink only reports sums over the subtasks
                 times = [subtask.busy / total, subtask.blocked / total]
             times += [0.0, 0.0] if cpu.thread is None else [cpu.thread.cores, cpu.thread.delay]
             place = names[task], subtask.number, subtask.device
@@ -274,8 +276,8 @@ def hot_job(profile: JobProfile, gain: RateInterval | None, unused: Sequence[str
 
 
 def hot_lines(facts: Mapping[str, str]) -> list[str]:
-    """One screen."""
+    """Lines on limiting operators, at most one screen."""
     lines = [f"{shown(where, 60)}: {why}" for where, why in facts.items()]
-    if more := lines[MAX_LINES:]:
-        lines[MAX_LINES:] = [f"and {counted(len(more), 'other place')} (--json has all)"]
+    if rest := lines[MAX_LINES:]:
+        lines[MAX_LINES:] = [f"and {counted(len(rest), 'other place')} (--json has all)"]
     return lines or [NOT_HOT]

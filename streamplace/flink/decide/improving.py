@@ -2,8 +2,8 @@
 
     measured = {present layout: present rate}
     while tries remain:
-        target = the untried layout that is expected to gain most within an hour
-        stop if that is less than the try costs
+        target = the untried layout with the largest expected gain within an hour
+        stop if the gain is less than the try costs
         move there, wait until the rate is steady, measure it, and fit the model to all windows
     end in the best measured layout
 
@@ -12,11 +12,11 @@ the logarithm of their ratio, a try gains
 
     HORIZON · E max(0, p exp(σ z) - (1 + NOISE)) - stop - P(it is worse) · stop of the way back
 
-seconds of work, for z ~ N(0, 1). One that is predicted to carry less than the best is tried only if
-predictions of the job were far off. If the best measured layout needs no pins, one with pins counts
-with p / (1 + CLEAR_GAIN). Every move is a transaction: if the job does not run in a layout, it
-returns, and the layout counts as tried. If the trials are interrupted, the job returns to the best
-measured layout.
+seconds of work, for z ~ N(0, 1). A layout that is predicted to carry less than the best one is
+tried only if predictions of the job were far off. If the best measured layout needs no pins, a
+layout with pins counts with p / (1 + CLEAR_GAIN). Every move is a transaction: if the job does not
+run in a layout, it returns, and the layout counts as tried. If the trials are interrupted, the job
+returns to the best measured layout.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -62,8 +62,8 @@ from streamplace.model.profile_trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 
 PRESENT, BEFORE = "present layout", "layout before"
-NINE_OF_TEN = NormalDist().inv_cdf(0.95)
-"""Standard deviations of nine of ten errors of either sign."""
+Z_90 = NormalDist().inv_cdf(0.95)
+"""Number of standard deviations within which nine of ten errors lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,17 @@ class Trial:
     """A layout in which a job has run, and the sustained rate of its sources there."""
 
     name: str
-    layout: Layout  # by operators, fused ones one by one
+    layout: Layout  # by operators, with fused operators one by one
     rate: float = 0.0  # tuples/s; 0 if it was not measured
     is_limited: bool = False  # whether a source was held back, so that the rate is the capacity
     interruption: float | None = None  # interruption by the move to it, in seconds
     back: float = 0.0  # interruption by the return to it after further trials, in seconds
     line: str = ""  # line of configuration with which Flink reaches about this rate without pins
-    failure: str = ""  # why the job did not run there
-    # Before it was tried; of the layout before, only if the job keeps up.
+    failure: str = ""  # why the job did not run in it
+    # Prediction before the trial; for the first layout, only if the job keeps up.
     predicted: RateInterval | None = None
-    is_pinned: bool = True  # whether Flink itself would not place the job so
-    repeats: tuple[float, ...] = ()  # tuples/s that were measured there earlier, in order
+    is_pinned: bool = True  # whether Flink needs pins to place the job so
+    repeats: tuple[float, ...] = ()  # tuples/s that were measured in it earlier, in order
     # Expected interruption by the move to it, in seconds.
     expected_interruption: float | None = None
 
@@ -89,7 +89,7 @@ class Trial:
     def present(cls, question: Question) -> "Trial":
         """The measured layout of a job, and its sustained rate there."""
         measured, rates = question.measured, question.rates
-        predicted = None  # a job that keeps up may carry more there, as elsewhere
+        predicted = None  # of a job that is held back, the measured rate is the capacity
         if not measured.flow.is_limited:
             predicted = candidate(question, PRESENT, question.present).predicted
         return cls(
@@ -148,7 +148,7 @@ class Proposal:
     job: str  # id of the job
     question: Question  # its last measurement
     candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
-    interruptions: Interruptions  # from which those by moves are predicted
+    interruptions: Interruptions  # model of the interruptions by moves
     trials: tuple[Trial, ...]  # layouts that it has run in, in order
     where: Trial  # its present layout
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
@@ -182,23 +182,23 @@ class Proposal:
 
     @cached_property
     def target(self) -> Candidate | None:
-        """The layout to try next, which is expected to gain most; None if none gains anything.
+        """The layout to try next, with the largest expected gain; None if none gains anything.
 
-        A job that keeps up is moved only if the user asks for a higher rate and another layout
+        A job that keeps up is moved only if the user requests a higher rate and another layout
         should carry more of it. No measurement can confirm that before this rate arrives.
         """
         others = [c for c in self.candidates if c.can_be_pinned and not self.is_tried(c)]
         if self.where.is_limited:
             value = {other.name: self.gain(other) for other in others}
-            least = 0.0
+            threshold = 0.0
         else:
             offered, rates = self.question.rate, self.question.rates
             if offered is None or self.where is not self.trials[0]:
                 return None
             value = {other.name: min(offered, other.predicted.value) for other in others}
-            least = (1 + CLEAR_GAIN) * min(offered, rates.of(rates.present))
+            threshold = (1 + CLEAR_GAIN) * min(offered, rates.of(rates.present))
         target = max(others, key=lambda other: (value[other.name], -other.order), default=None)
-        return None if target is None or value[target.name] <= least else target
+        return None if target is None or value[target.name] <= threshold else target
 
     def gain(self, other: Candidate) -> float:
         """Seconds of work that a try is expected to gain: see the top of this file."""
@@ -213,14 +213,14 @@ class Proposal:
         spread = 0.0
         if predicted.low > 0 and isfinite(predicted.high):
             spread = log(predicted.high / predicted.low) / 2
-        there, back = (self.interruption_to(own.layout).value for own in (other, best))
+        there, back = (self.interruption_to(at.layout).value for at in (other, best))
         return gained_seconds(times, spread, self.worst_error, there, back)
 
     @property
     def worst_error(self) -> float:
-        """Largest error of the logarithm of a predicted rate of the job beyond its interval.
+        """Largest error, by logarithms, of the predictions of the job that missed their interval.
 
-        The present layout has none, but the model may contradict it.
+        A contradiction between the model and the present rate counts as such an error.
         """
         errors = [
             abs(log(trial.rate / trial.predicted.value))
@@ -233,14 +233,14 @@ class Proposal:
         return max(errors, default=0.0)
 
     def is_tried(self, other: Candidate) -> bool:
-        """Whether the job was tried in a layout, or ran in the same on other, equal TaskManagers.
+        """Whether the job was tried in a layout, or ran in the same one on equal TaskManagers.
 
-        If it failed there, it may still run on TaskManagers that are only predicted to be equal.
+        A layout in which it failed may still work on TaskManagers that are predicted to be equal.
         """
         return any(self._is_at(trial, other.layout) for trial in self.trials)
 
     def _is_at(self, trial: Trial, layout: Layout) -> bool:
-        """Whether a trial was in a layout, or an exchange of equal TaskManagers makes it so."""
+        """Whether a trial was in a layout, except for an exchange of equal TaskManagers."""
         if trial.failure or trial.is_at(layout):
             return trial.is_at(layout)
         here, other = self.question.measured.cluster.devices.name, trial.layout
@@ -258,7 +258,7 @@ class Proposal:
     def interruption_to(self, layout: Layout) -> Interruption:
         """Expected interruption by a move to a layout.
 
-        It takes longest on TaskManagers that have not run the job yet, and less with every move.
+        It is longest on TaskManagers that have not run the job yet, and shorter after every move.
         """
         used = {device for trial in self.trials if trial.runs for device in trial.layout.devices}
         cores = cores_of(self.measured.cluster.devices, self.measured.graph)
@@ -345,8 +345,8 @@ class Proposal:
             for other in self.candidates
             if not self.is_tried(other)
         ]
-        is_told = others and self.where.is_limited and self.target is None
-        words = [self.why_none] if is_told else []  # without tries, before the table
+        shows_why = others and self.where.is_limited and self.target is None
+        words = [self.why_none] if shows_why else []  # without tries, printed before the table
         if self.line and others and not words:
             words = [f"Flink's own setting gives about this rate without pins: {self.line}"]
         earlier = accumulate((trial.rate for trial in self.trials), max)
@@ -369,7 +369,7 @@ class Proposal:
 
     @property
     def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
-        """Operators that moved, with the numbers of their subtasks by device before and now."""
+        """Moved operators, with the numbers of their subtasks by device before and now."""
         return self.where.layout.moved_from(self.trials[0].layout)
 
     def to_json(self) -> dict[str, Any]:
@@ -408,7 +408,7 @@ def gained_seconds(times: float, spread: float, worst: float, there: float, back
     ``worst``: largest error of a prediction of the job beyond its interval, by logarithms.
     ``there``, ``back``: seconds of interruption by the move there and by the return.
     """
-    sigma = max(NOISE, hypot(RATIO_ERROR * spread, worst) / NINE_OF_TEN)
+    sigma = max(NOISE, hypot(RATIO_ERROR * spread, worst) / Z_90)
     off, normal = log(times / (1 + NOISE)) / sigma, NormalDist()
     gained = times * exp(sigma**2 / 2) * normal.cdf(off + sigma) - (1 + NOISE) * normal.cdf(off)
     return HORIZON_SECONDS * gained - there - normal.cdf(-off) * back
@@ -419,14 +419,13 @@ class JobImprover:
     """Measures a job, tries layouts, and ends in the best one."""
 
     engine: FlinkEngine
-    # Carries out moves. None if the program is unknown, so that only a proposal can be made.
-    move: FlinkMove | None
+    move: FlinkMove | None  # carries out moves; None if the program is unknown, for a proposal
     seconds: float = 5.0  # length of each window of measurement
-    rate: float | None = None  # tuples/s that all sources are offered together, as in `Question`
+    rate: float | None = None  # tuples/s that arrive for all sources together, as in `Question`
     cluster: Cluster | None = None  # the devices, if known; otherwise they are measured
     tell: Callable[[str], None] = field(default=lambda _: None)
-    tries: int = TRIES  # most layouts that are tried
-    most_interruption: float = inf  # maximum sum of all interruptions, in seconds
+    tries: int = TRIES  # maximum number of layouts that are tried
+    max_interruption: float = inf  # maximum sum of all interruptions, in seconds
     # Whether the user agrees to the next trial.
     agrees: Callable[[str], bool] = field(default=lambda _: True)
     # Finds layouts, and predicts them.
@@ -443,13 +442,12 @@ class JobImprover:
         rest = self.engine.rest
         measured = self.engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
         errors = errors_for(measured.graph, by=MOVE)
-        question = Question.of(rest, job, measured, self._present(job), self.rate, errors)
+        question = Question.of(rest, job, measured, self._present_layout(job), self.rate, errors)
         if (against := question.rates.contradiction) is not None and not trials:
             self.tell(f"note: {against}, and predictions may be as far off")
-        found = tuple(self.decides(question))
-        present = Trial.present(question)
+        predicted, present = tuple(self.decides(question)), Trial.present(question)
         expected = expected_interruptions(rest, job, is_redeployed=bool(rest.resource))
-        return Proposal(job, question, found, expected, (*trials, present), present)
+        return Proposal(job, question, predicted, expected, (*trials, present), present)
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the next layout, so that errors are found while the job runs."""
@@ -464,18 +462,18 @@ class JobImprover:
                 target = proposal.target
                 if target is None or not self._may_try(target, proposal):
                     break
-                proposal = self._tried(proposal, target)
+                proposal = self._try(proposal, target)
                 if not proposal.where.runs:  # it could not be measured, or the job has finished
                     break
             if proposal.best is not proposal.where:
-                proposal = self._measured_again(self._returned(proposal))
+                proposal = self._measure_again(self._return(proposal))
             return proposal
         except KeyboardInterrupt:
             self.tell(
-                f"interrupted; the job goes on in its best measured layout: {proposal.best.name}"
+                f"interrupted; the job returns to its best measured layout: {proposal.best.name}"
             )
             try:
-                ended = self._returned(proposal)
+                ended = self._return(proposal)
                 self.tell(f"job {ended.job} runs in {ended.where.name}")
             except StreamplaceError as error:
                 self.tell(str(error))
@@ -484,18 +482,18 @@ class JobImprover:
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
         """Whether another trial and the move back are within the limit, and the user agrees."""
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
-        once, back = proposal.interruption, proposal.interruption_to(proposal.best.layout)
-        spent = (proposal.stopped or 0.0) + (once.value + back.value) * failed
-        if spent + once.value + back.value > self.most_interruption:
+        there, back = proposal.interruption, proposal.interruption_to(proposal.best.layout)
+        spent = (proposal.stopped or 0.0) + (there.value + back.value) * failed
+        if spent + there.value + back.value > self.max_interruption:
             self.tell(
-                f"no further layout is tried: moving there stops the job for about {once}, and "
-                f"going back for {back}; {duration(self.most_interruption)} are allowed in all, of "
-                f"which {duration(spent)} are used"
+                f"no further layout is tried: moving there stops the job for about {there}, and "
+                f"going back for {back}; --max-interruption allows "
+                f"{duration(self.max_interruption)} in all, and {duration(spent)} are used"
             )
             return False
         return self.agrees(f"try {proposal.try_in_words(target)}")
 
-    def _tried(self, proposal: Proposal, target: Candidate) -> Proposal:
+    def _try(self, proposal: Proposal, target: Candidate) -> Proposal:
         """Move a job to a layout, and measure it there."""
         trial = Trial(
             proposal.name_of(target),
@@ -506,20 +504,20 @@ class JobImprover:
             is_pinned=not target.line,
         )
         try:
-            moved = self._moved(proposal, target.layout)
+            moved = self._move(proposal, target.layout)
         except (Undecided, MoveUnderWay):
             raise
         except StreamplaceError as error:
             self.tell(f"{trial.name} does not run: {error}")
             if self._has_finished(proposal.job):
                 return proposal.after(proposal.job, trial)
-            if (job := self._running(proposal.job)) is None:
+            if (job := self._running_job(proposal.job)) is None:
                 raise
             return proposal.after(job, replace(trial, failure=str(error)))
         trial = replace(trial, interruption=moved.interruption)
-        return self._measured(proposal, target, trial, moved)
+        return self._measure_trial(proposal, target, trial, moved)
 
-    def _moved(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
+    def _move(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
         """Move a job to a layout without a check of its rate, which is measured afterwards."""
         assert self.move is not None
         move, job, plan = self.move.for_trials(), proposal.job, proposal.plan
@@ -527,12 +525,12 @@ class JobImprover:
             plan = move.plan(job, layout)
         return move.run(plan)
 
-    def _measured(
+    def _measure_trial(
         self, proposal: Proposal, target: Candidate, trial: Trial, moved: FlinkMoved
     ) -> Proposal:
         """Measure a job in a new layout, and fit the model again if possible."""
         try:
-            now, warm_up = self._measured_there(proposal, moved.job)
+            now, warm_up = self._measure_there(proposal, moved.job)
         except StreamplaceError as error:
             if not self._has_finished(moved.job):
                 self.tell(f"{trial.name} is not measured: {error}")
@@ -546,7 +544,7 @@ class JobImprover:
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
         return replace(now.with_where(there, trial), savepoint=moved.savepoint)
 
-    def _measured_there(self, proposal: Proposal, job: str) -> tuple[Proposal, float]:
+    def _measure_there(self, proposal: Proposal, job: str) -> tuple[Proposal, float]:
         """Measure a moved job, and the seconds of its warm-up."""
         with SentReadings(self.engine.rest, job) as sent:
             self._await_running(job)
@@ -566,12 +564,12 @@ class JobImprover:
         )
         note_in_ledger(MOVE, predicted, there.rate, there.is_limited, self.tell)
 
-    def _returned(self, proposal: Proposal) -> Proposal:
+    def _return(self, proposal: Proposal) -> Proposal:
         """Move a job back to the best measured layout, unless it is there.
 
         A job that does not run any more starts there from its last checkpoint.
         """
-        best, job = proposal.best, self._running(proposal.job) or proposal.job
+        best, job = proposal.best, self._running_job(proposal.job) or proposal.job
         if self._has_finished(job):
             self.tell("the job has finished")
             return proposal
@@ -585,21 +583,21 @@ class JobImprover:
             self.tell(str(error))
             moved = self.move.for_trials().restart(job, best.layout)
         else:
-            if best.is_at(self._present(job)):
+            if best.is_at(self._present_layout(job)):
                 return replace(proposal, job=job, where=best)
-            moved = self._moved(replace(proposal, job=job), best.layout)
+            moved = self._move(replace(proposal, job=job), best.layout)
         self.tell(f"back in {best.name}, the best measured layout")
         back = replace(best, back=moved.interruption or 0.0)
         now = replace(proposal, job=moved.job, savepoint=moved.savepoint)
         return now.with_where(best, back)
 
-    def _measured_again(self, proposal: Proposal) -> Proposal:
-        """Measure a job that was moved back: its rate of before may be stale."""
+    def _measure_again(self, proposal: Proposal) -> Proposal:
+        """Measure a job that was moved back, as its earlier rate may be stale."""
         back = proposal.where
         if not back.back:
             return proposal
         try:
-            now, warm_up = self._measured_there(proposal, proposal.job)
+            now, warm_up = self._measure_there(proposal, proposal.job)
         except StreamplaceError as error:
             self.tell(f"it is not measured there again: {error}")
             return proposal
@@ -608,23 +606,23 @@ class JobImprover:
         rate = replace(back, rate=there.rate, is_limited=there.is_limited, back=back.back + warm_up)
         return proposal.with_where(back, rate)
 
-    def _running(self, job: str) -> str | None:
+    def _running_job(self, job: str) -> str | None:
         """Id of a job or its successor that runs; None unless there is exactly one."""
         states = live_states(self.engine.rest, job)
         running = [name for name, state in states.items() if state == RUNNING]
         return running[0] if len(running) == 1 else None
 
     def _await_running(self, job: str) -> None:
-        """Wait until all of a job runs: Flink may have restarted it since it was moved."""
+        """Wait until all tasks of a job run: Flink may have restarted it since it was moved."""
         assert self.move is not None
         self.engine.rest.wait_running(job, self.move.settings.seconds)
 
     def _has_finished(self, job: str) -> bool:
-        """Whether a job has ended by itself, and was not stopped with a savepoint."""
+        """Whether a job has ended, and was not stopped with a savepoint."""
         rest = self.engine.rest
         return rest.state(job) == FINISHED and stopped_with(rest, job) is None
 
-    def _present(self, job: str) -> Layout:
+    def _present_layout(self, job: str) -> Layout:
         """Operator → device of each of its subtasks, in order."""
         rest = self.engine.rest
         return layout_of(rest, job, rest.running_job(job))

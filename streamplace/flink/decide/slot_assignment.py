@@ -16,8 +16,8 @@ TASKS  of equal numbers of subtasks           one TaskManager after another larg
 
 If Flink may use any order, there are several possible layouts: `layouts` returns some of them.
 These are the rules of Flink 2.3; a test starts jobs in each mode and compares. In that version
-TASKS fills one TaskManager after another, so it balances tasks only among the ones that the job
-needs.
+TASKS fills one TaskManager after another, so it balances tasks only among as many TaskManagers as
+the job needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,34 +95,34 @@ def local_bundles(graph: StreamGraph) -> list[Bundle]:
     opened: dict[str, list[int]] = {}  # slot sharing group → its bundles
     places: list[list[int]] = []  # for each operator, the bundle of each of its subtasks
     for v, number in enumerate(parallelism(graph).values()):
-        inputs = np.flatnonzero(streams.target == v).tolist()
-        senders = [  # for each stream from its own group: bundles of the senders, and if pairwise
+        senders = [  # for each stream within the group: bundles of the senders, and if pairwise
             (places[u], pairwise[e])
-            for e in inputs
+            for e in np.flatnonzero(streams.target == v).tolist()
             if groups[u := int(streams.source[e])] == groups[v]
         ]
         joined: dict[int, int] = {}  # bundle → the subtask that joins it
         others = []
         for i in range(number):
-            near = chain.from_iterable(_near(i, number, *sender) for sender in senders)
-            if (free := next((bundle for bundle in near if bundle not in joined), None)) is None:
+            inputs_of_i = chain.from_iterable(_inputs(i, number, *sender) for sender in senders)
+            bundle = next((bundle for bundle in inputs_of_i if bundle not in joined), None)
+            if bundle is None:
                 others.append(i)
             else:
-                joined[free] = i
-        own = opened.setdefault(groups[v], [])
-        left = [bundle for bundle in own if bundle not in joined]
-        new = range(len(bundles), len(bundles) + max(0, len(others) - len(left)))
+                joined[bundle] = i
+        of_group = opened.setdefault(groups[v], [])
+        free = [bundle for bundle in of_group if bundle not in joined]
+        new = range(len(bundles), len(bundles) + max(0, len(others) - len(free)))
         bundles += [[] for _ in new]
-        own += new
-        joined |= zip([*left, *new], others, strict=False)
+        of_group += new
+        joined |= zip([*free, *new], others, strict=False)
         for bundle, i in joined.items():
             bundles[bundle].append((v, i))
         places.append(sorted(joined, key=joined.__getitem__))
     return bundles
 
 
-def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Sequence[int]:
-    """Bundles of the senders that subtask i, of some number of them, reads from."""
+def _inputs(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Sequence[int]:
+    """Bundles of the senders from which subtask i of an operator reads."""
     if not is_pairwise:
         return senders
     begin, end = (k * len(senders) // number for k in (i, i + 1))
@@ -154,7 +154,7 @@ def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
             bundles[group][(first + i) % size[group]].append((v, i))
         if not is_full:
             position[group] = (first + number) % size[group]
-    return [bundle for own in bundles.values() for bundle in own]
+    return [bundle for of_group in bundles.values() for bundle in of_group]
 
 
 def _layout(
@@ -179,15 +179,15 @@ def _layout(
 
 
 def _slots(number: int, slots: Mapping[str, int], mode: str) -> Iterator[str]:
-    """Devices of this number of slots, one for each slot."""
-    left = dict(slots)
+    """Choose slots; yield the device of each."""
+    free = dict(slots)
     for _ in range(number):
-        free = [device for device, n in left.items() if n]
+        devices = [device for device, n in free.items() if n]
         if mode == "SLOTS":
-            chosen = min(free, key=lambda device: 1 - left[device] / slots[device])
+            chosen = min(devices, key=lambda device: 1 - free[device] / slots[device])
         else:
-            chosen = free[0]
-        left[chosen] -= 1
+            chosen = devices[0]
+        free[chosen] -= 1
         yield chosen
 
 

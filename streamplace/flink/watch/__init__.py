@@ -1,1 +1,1 @@
-"""Watch a placed job, and replace devices that are lost."""
+"""Watch a running job: move it when its rate changes, and replace lost TaskManagers."""

@@ -51,23 +51,25 @@ class Spares:
     """TaskManagers that replace lost ones."""
 
     rest: Rest
-    names: list[str]  # spares of the user, in order, then lost ones, which may be back
-    # Whether TaskManagers that no job uses exclusively come next, and then those of the job itself.
+    names: list[str]  # spares of the user in order, then lost TaskManagers, which may come back
+    # Whether the job may also use TaskManagers that no other job occupies, and if these are too
+    # few, only the TaskManagers that it still has.
     takes_free: bool = False
 
     def without_lost(self, job: str, layout: Layout) -> Layout | None:
         """Layout on present TaskManagers; None if they are too few."""
         offered = self.rest.offered()
         lost = sorted(layout.devices.difference(offered))
-        possible, spares = offered.keys() - layout.devices, self.names
+        usable, names = offered.keys() - layout.devices, self.names
         if self.takes_free:
-            possible -= occupied_devices(managers_without(self.rest, job))
-            spares = [*spares, *sorted(offered)]
-        free = [device for device in dict.fromkeys(spares) if device in possible]
-        new = layout.with_spares(dict(zip(lost, free, strict=False)))
-        if not (left := lost[len(free) :]):
-            return new
-        return new.without(left) if self.takes_free and new.devices.difference(left) else None
+            usable -= occupied_devices(managers_without(self.rest, job))
+            names = [*names, *sorted(offered)]
+        spares = [device for device in dict.fromkeys(names) if device in usable]
+        present = layout.with_spares(dict(zip(lost, spares, strict=False)))
+        if not (missing := lost[len(spares) :]):
+            return present
+        has_rest = self.takes_free and present.devices.difference(missing)
+        return present.without(missing) if has_rest else None
 
     def of_move(self, journal: Journal) -> tuple[Layout, Layout]:
         """Layouts after and before a move, on present TaskManagers if these suffice."""
@@ -81,7 +83,7 @@ class Spares:
 def decision_of(
     choice: WatchChoice, here: LayoutOption, job: str, transaction: str
 ) -> WatchDecision:
-    """Record of a choice that is to be carried out."""
+    """Record of a choice, before it is carried out."""
     target = choice.target
     assert target is not None
     return WatchDecision(
@@ -166,7 +168,7 @@ class WatchMover:
         decision = self.log.decisions[number]
         try:
             moved = act()
-        except (NotSaved, StoppedByOthers) as error:  # it still runs, or others have ended it
+        except (NotSaved, StoppedByOthers) as error:  # the job still runs, or others ended it
             self.log.tell(str(error))
             state = UNSAVED if isinstance(error, NotSaved) else UNBEGUN
             self.log.end(number, state, str(error), decision.job)
@@ -180,11 +182,11 @@ class WatchMover:
         return moved.job
 
     def finish(self, number: int, why: str = "the watch ended meanwhile") -> str | None:
-        """Find the outcome of a move, and finish it; return the job that runs, if one does.
+        """Finish a move, or look up its outcome; return the job that runs, if one does.
 
         Retries until the outcome is known: while Flink does not answer, the store cannot be read,
-        or no job of the move runs although it can still be finished. Each distinct reason is logged
-        once. Raises MoveUnderWay when the command that moves it still runs.
+        or no job of the move runs although the move can still be finished. Raises MoveUnderWay when
+        the command that moves the job still runs.
         """
         notices, pause = Notices(self.log.tell), CHECK_SECONDS
         while True:
@@ -198,9 +200,10 @@ class WatchMover:
             pause = min(2 * pause, RESUME_PAUSE_SECONDS)
 
     def _finished(self, number: int, why: str) -> str | None:
-        """Finish an interrupted move, or look up its outcome."""
+        """Try once to finish a move, or to look up its outcome."""
         job = self.log.decisions[number].job
-        # Its own move, or the move that started it; a move that returned it is left to its command.
+        # The job's own move, or the move that started it. A move that returned it to here belongs
+        # to another command, which finishes it.
         if any(job in (move.job, move.successor) for move in self.move.unfinished_moves()):
             try:
                 return self._carried_out(number, lambda: self.move.resume(job))
@@ -213,7 +216,7 @@ class WatchMover:
         return self._outcome(number, why)
 
     def _outcome(self, number: int, why: str) -> str | None:
-        """Find the job of a move that runs, and note the outcome; None if none runs."""
+        """Note the outcome of a move by its job that runs, and return that; None if none runs."""
         job = self.log.decisions[number].job
         live = [*live_states(self.move.rest, job)]
         if not live:

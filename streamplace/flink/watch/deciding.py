@@ -3,10 +3,10 @@
     state, decision = decide(state, observation, rules)
 
 A job that keeps up, or soon will, stays, unless a policy finds that fewer TaskManagers pay. A job
-that falls behind, or stays late, goes to a layout whose least predicted rate suffices, or otherwise
-to the layout with the highest prediction. Measured capacities replace predicted ones. A model that
-contradicts measurements forbids nothing, because a move is a trial: if the job carries less than in
-the best measured layout, it returns.
+that falls behind, or stays late, goes to a layout whose lowest predicted rate suffices, or else to
+the layout with the highest prediction. Measured capacities replace predicted ones. A model that
+contradicts measurements rules out no layout, because a move is a trial: if the job carries less
+than in the best measured layout, it returns.
 
 The job is measured after a start or a move, when it begins to fall behind, and when the last
 measurement is old. The measured rates of layouts are remembered for a day.
@@ -65,7 +65,7 @@ class JobSample:
     is_limited: bool  # whether back-pressure holds a source back
     backlog: float | None  # tuples that wait for the sources; None unless all report them
     layout: Layout
-    checkpoints: CheckpointTotals  # numbers of its checkpoints that completed and that failed
+    checkpoints: CheckpointTotals  # numbers of its completed and failed checkpoints
     managers: frozenset[str]  # TaskManagers of the cluster
     started: float = 0.0  # time of its last start or restart, in ms since 1970, if Flink reports it
 
@@ -77,9 +77,9 @@ class LayoutOption:
     layout: Layout
     carries: RateInterval  # tuples/s: measured, otherwise predicted
     measured: float | None = None  # measured tuples/s; None without a measurement
-    counts_all_cpu: bool = True  # whether the prediction rests on all CPU of the job
+    counts_all_cpu: bool = True  # whether the prediction includes all CPU of the job
     is_known: bool = True  # whether the model that predicts it agrees with the measurements
-    moves: int = 0  # number of subtasks that a move there moves
+    moves: int = 0  # number of subtasks that a move to it moves
     order: int = 0  # position among layouts of equal predictions
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
     spread: float = 0.0  # spread of the profile behind the prediction
@@ -96,11 +96,11 @@ class LayoutOption:
 
     @property
     def least_rate(self) -> float:
-        """Lower end of its interval; the measured rate if the prediction lacks CPU of the job."""
+        """Lower end of its interval; by the measured rate if the prediction omits some CPU."""
         return self.carries.low if self.counts_all_cpu else (1 - NOISE) * (self.measured or 0.0)
 
     def after(self, trial: Trial) -> "LayoutOption":
-        """Return the layout with its measured rate, and an interval that holds its repeats.
+        """Return the layout with its measured rate, and an interval around all measured rates.
 
         A job that kept up may carry more than it was offered.
         """
@@ -127,8 +127,8 @@ class JobModel:
     others: tuple[LayoutOption, ...]
     sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
     limit: str = ""  # the resource that limits the present layout first
-    # Sustained rate of the sources as a multiple of their rate while they drain a backlog; below 1
-    # if some of their subtasks fall behind.
+    # Sustained rate of the sources divided by their rate while they drain a backlog; below 1 if
+    # some of their subtasks fall behind.
     lasting: float = 1.0
 
 
@@ -141,7 +141,7 @@ class PastMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoundObservation:
-    """Findings of a round."""
+    """Input of the decision in a round."""
 
     sample: JobSample
     hour: time  # time of day
@@ -196,8 +196,7 @@ class WatchState:
     def model_at(self, sample: JobSample) -> JobModel | None:
         """Model of the last measurement, if only the rate of the job has changed since.
 
-        A model with some sources that kept up, beside others that were held back, is not valid for
-        a job that keeps up.
+        If only some sources were held back then, the model is not valid for a job that keeps up.
         """
         last = self.last_measurement
         model = None if last is None or not last.is_of(sample) else last.model
@@ -206,7 +205,7 @@ class WatchState:
     def sustained(self, sample: JobSample) -> float:
         """Sustained tuples/s of the layout, for a job that reads as fast as it can.
 
-        Uneven subtasks are taken into account if they were measured in this layout.
+        The rate is lower if some subtasks fall behind, as measured in this layout.
         """
         model = self.model_at(sample)
         return sample.rate if model is None else model.lasting * sample.rate
@@ -214,8 +213,8 @@ class WatchState:
     def needs_measurement(self, sample: JobSample, falls_behind: bool | None) -> bool:
         """Whether there is no valid measurement of a job.
 
-        A job that kept up when it was measured may have shown less than its capacity. A failed
-        measurement is valid until the job changes.
+        A measurement of a job that kept up may show less than its capacity, so it is repeated when
+        the job falls behind. A failed measurement is valid until the job changes.
         """
         last = self.last_measurement
         if last is None or not last.is_of(sample):
@@ -255,7 +254,7 @@ class Conclude:
     here: LayoutOption
     choice: WatchChoice
     moves: bool  # whether the job is moved to the target of the choice
-    # The last move and the first tuples/s measured after it, to be stored beside the prediction.
+    # The last move and the first tuples/s measured after it, to store beside the prediction.
     measured_move: tuple[WatchDecision, float] | None = None
 
 
@@ -347,20 +346,22 @@ def _with_sample(state: WatchState, sample: JobSample, lag: float) -> tuple[Watc
     if rate > 0 and facts.falls_behind is not None:
         trial = Trial("", sample.layout, rate, is_limited=facts.shows_capacity)
         tried = with_trial(tried, trial, sample.at)
-    fail = still_fail(before, sample, state.checkpoints_fail)
+    fail = _checkpoints_fail(before, sample, state.checkpoints_fail)
     return replace(state, sample=sample, watched=watched, checkpoints_fail=fail, tried=tried), facts
 
 
-def compared(before: JobSample | None, now: JobSample, watched: float, late: float) -> WatchRound:
+def compared(
+    before: JobSample | None, now: JobSample, watched: float, max_lag: float
+) -> WatchRound:
     """Compare a sample with the one before it: arriving tuples, and lag of the job.
 
     The rate in between is taken as the mean of both. A job whose sources report their lag falls
     behind if the lag grows, whatever their back-pressure says, or if its tuples are more than
-    ``late`` seconds late and will be so for longer than `CATCH_UP_SECONDS`. While the lag is large,
+    ``max_lag`` seconds late and stay so for longer than `CATCH_UP_SECONDS`. While the lag is large,
     its sources read as fast as they can.
 
-    The growth is unknown if the earlier sample was of another job, or the job was restarted: it
-    starts with a backlog to be fetched first, and read nothing while it did not run.
+    The growth is unknown if the earlier sample was of another job, or if the job was restarted in
+    between: it read nothing while it did not run.
     """
     machines = len(now.layout.devices)
     facts = WatchRound(
@@ -374,7 +375,7 @@ def compared(before: JobSample | None, now: JobSample, watched: float, late: flo
     rate = (before.rate + now.rate) / 2
     growth = (now.backlog - before.backlog) / (now.at - before.at)
     lag, arriving = LAG_SECONDS * rate, max(0.0, rate + growth)
-    excess = now.backlog - max(late * arriving, lag)
+    excess = now.backlog - max(max_lag * arriving, lag)
     is_late = excess > 0 and -growth * CATCH_UP_SECONDS < excess
     falls_behind = is_late or (growth > NOISE * rate and now.backlog > lag)
     return replace(
@@ -387,13 +388,13 @@ def compared(before: JobSample | None, now: JobSample, watched: float, late: flo
     )
 
 
-def still_fail(before: JobSample | None, now: JobSample, failed_before: bool) -> bool:
-    """Whether checkpoints fail: some have failed since the last sample, and none has completed."""
+def _checkpoints_fail(before: JobSample | None, now: JobSample, have_failed: bool) -> bool:
+    """Whether some checkpoints have failed and none has completed since."""
     if before is None or before.job != now.job:
         return False
     if now.checkpoints.completed > before.checkpoints.completed:
         return False
-    return failed_before or now.checkpoints.failed > before.checkpoints.failed
+    return have_failed or now.checkpoints.failed > before.checkpoints.failed
 
 
 def _recent(tried: Sequence[TriedLayout], now: float) -> tuple[TriedLayout, ...]:
@@ -401,7 +402,7 @@ def _recent(tried: Sequence[TriedLayout], now: float) -> tuple[TriedLayout, ...]
 
 
 def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[TriedLayout, ...]:
-    """Remember a trial in place of earlier ones of its layout, with their rates.
+    """Replace earlier trials of a layout by a new one, which keeps their rates as repeats.
 
     A job that keeps up at a lower rate does not show that the layout carries no more.
     """
@@ -424,8 +425,8 @@ def _with_moves(
         layout, later = Layout.from_json(move.layout), moves[number + 1 : number + 2]
         tried = _recent(tried, at)
         if move.state == MOVED and move.measured:
-            is_left = [after.decision.kind for after in later] == [move.RETURN]
-            tried = with_trial(tried, Trial("", layout, move.measured, is_left), at)
+            has_returned = [after.decision.kind for after in later] == [move.RETURN]
+            tried = with_trial(tried, Trial("", layout, move.measured, has_returned), at)
         elif move.state in (RETURNED, FAILED):
             failed = Trial("", layout, 0.0, failure=move.outcome or move.state)
             tried = with_trial(tried, failed, at)
@@ -435,9 +436,9 @@ def _with_moves(
 def _options(
     state: WatchState, sample: JobSample, model: JobModel | None
 ) -> tuple[LayoutOption, list[LayoutOption]]:
-    """Present layout, and the other known ones whose TaskManagers are all present.
+    """Present layout, and the other known layouts whose TaskManagers are all present.
 
-    For a job without a measurement, these are the layouts that it has run in.
+    A job without a measurement only has the layouts that it has run in.
     """
     if model is None:
         rate = RateInterval(sample.rate, sample.rate, sample.rate)
@@ -451,9 +452,9 @@ def _options(
 def known_options(
     here: LayoutOption, others: Sequence[LayoutOption], trials: Sequence[Trial]
 ) -> tuple[LayoutOption, list[LayoutOption]]:
-    """Present layout and the others with their measured rates, without failed ones.
+    """Present layout and the others with their measured rates, without failed layouts.
 
-    ``trials``: layouts that the job has run in, each once; some may have no prediction.
+    ``trials``: layouts that the job has run in, each once, also if they have no prediction.
     """
     new = [
         LayoutOption(trial.layout, RateInterval(0.0, 0.0, 0.0))
@@ -466,7 +467,7 @@ def known_options(
         trial = next((trial for trial in trials if trial.is_at(option.layout)), None)
         if trial is not None and trial.runs:
             options.append(option.after(trial))
-        elif trial is None or option is here:  # where it failed earlier, it may run now
+        elif trial is None or option is here:  # the job runs here now, even if it failed earlier
             options.append(option)
     return options[0], options[1:]
 
@@ -493,7 +494,7 @@ def _with_predictions(
 def _measured_move(
     state: WatchState, observation: RoundObservation, facts: WatchRound
 ) -> tuple[WatchDecision, float] | None:
-    """The rate after the last move; None if it was measured before, or is not known yet."""
+    """The last move and the rate after it; None if that is recorded, or not known yet."""
     sample, decisions = observation.sample, [decision for _, decision in observation.moves]
     last = next((move for move in reversed(decisions) if move.after == sample.job), None)
     if facts.falls_behind is None or last is None:
@@ -574,9 +575,9 @@ def _fewer(
 
 
 def wanted_rate(facts: WatchRound) -> float:
-    """Tuples/s that a layout should carry: the arriving ones, with an allowance for hidden ones.
+    """Tuples/s that a layout should carry: the arriving tuples, with an allowance for unknown ones.
 
-    For a late job also the backlog, divided by the time in which it should catch up.
+    A late job also needs its backlog, divided by the time in which it should catch up.
     """
     is_hidden = facts.is_limited and not facts.is_known
     held = max(0.0, facts.arriving - facts.kept) if is_hidden else 0.0
@@ -640,8 +641,8 @@ class QuietHours:
 class Guards:
     """Conditions under which nothing is moved."""
 
-    # Shortest time from the beginning of a move to the next, and for which a job is watched before
-    # it is moved to fewer TaskManagers. It doubles with each consecutive move that was in vain.
+    # Minimum time between the beginnings of two moves, and for which a job is watched before it is
+    # moved to fewer TaskManagers. It doubles with each consecutive move without gain.
     least_seconds: float = 300.0
     quiet: tuple[QuietHours, ...] = ()  # hours of maintenance, or of much traffic
 
@@ -654,9 +655,9 @@ class Guards:
     ) -> str:
         """Reason to move nothing now; empty if a move is allowed.
 
-        A job returns from a trial at any time, unless its last return has failed. One that falls
-        behind does not wait for the least time to get more TaskManagers, or to go where the
-        arriving rate is expected to be carried.
+        A job returns from a trial at any time, unless its last return has failed. A job that falls
+        behind gets more TaskManagers, or a layout that should carry the arriving rate, without
+        waiting for the minimum time.
         """
         decisions = [decision for _, decision in observation.moves]
         if state.checkpoints_fail:
@@ -668,34 +669,34 @@ class Guards:
         for hours in self.quiet if not choice.returns else ():
             if observation.hour in hours:
                 return f"nothing is moved between {hours}"
-        failures, target = wasted(decisions), choice.target
+        failures, target = _moves_without_gain(decisions), choice.target
         is_rescue = (
             facts.falls_behind
             and target is not None
             and target.is_known
             and (target.machines > facts.machines or target.carries.value >= wanted_rate(facts))
         )
-        has_moved = any(d.state == MOVED for d in decisions[-1:])
+        has_moved = any(d.state == MOVED for d in last)
         pause = 0.0 if is_rescue and has_moved else self.least_seconds
         if failures:
             backoff = max(self.least_seconds, BACKOFF_SECONDS) * 2.0 ** min(failures, 9)
             pause = min(DAY_SECONDS, backoff)
-        if (rest := pause - (observation.sample.at - state.moved_at)) > 0:
-            return f"the next move must wait for {duration(rest)}"
+        if (wait := pause - (observation.sample.at - state.moved_at)) > 0:
+            return f"the next move must wait for {duration(wait)}"
         is_saving = target is not None and target.machines < facts.machines
         if is_saving and state.watched < self.least_seconds:
             return f"it has only been watched for {duration(state.watched)}"
         return ""
 
 
-def wasted(moves: Sequence[WatchDecision]) -> int:
+def _moves_without_gain(moves: Sequence[WatchDecision]) -> int:
     """Number of consecutive last moves that have failed, or after which the job returned."""
-    number, was_left = 0, False
+    number, has_returned = 0, False
     for move in reversed([move for move in moves if move.state != UNBEGUN]):
-        if move.state == MOVED and move.kind != move.RETURN and not was_left:
+        if move.state == MOVED and move.kind != move.RETURN and not has_returned:
             break
-        number += move.state != MOVED or was_left
-        was_left = move.state == MOVED and move.kind == move.RETURN
+        number += move.state != MOVED or has_returned
+        has_returned = move.state == MOVED and move.kind == move.RETURN
     return number
 
 
@@ -709,14 +710,15 @@ class RateJudge:
     _past: deque[WatchRound] = field(init=False)
     _policy: Policy | None = field(default=None, init=False)
     _cost: tuple[float, ...] = field(default=(), init=False)
-    _shown: float = field(default=-math.inf, init=False)  # time of the last round in the policy
+    # Time of the last round that the policy has observed.
+    _shown: float = field(default=-math.inf, init=False)
 
     def __post_init__(self) -> None:
         self._past = deque(maxlen=self.remembered)
 
     @property
     def remembered(self) -> int:
-        """Number of rounds that are remembered, of a day and an hour.
+        """Number of rounds that are remembered: a day and an hour.
 
         Forecasts compare the last hour with the same hour of the day before, also in a new policy.
         """
@@ -729,9 +731,9 @@ class RateJudge:
     def choose(self, facts: WatchRound) -> int:
         """Number of TaskManagers that the job should use; the present one if no plans are known.
 
-        A new policy is made if the costs of the plans have changed. It replays all rounds that are
-        new to it, each once per interval (of at most `MAX_AGE_SECONDS`), so that its costs and
-        forecasts keep pace with the clock.
+        If the costs of the plans have changed, a new policy observes all remembered rounds. A round
+        after a gap counts once for each interval of the gap, up to `MAX_AGE_SECONDS`, so that the
+        costs and forecasts of the policy keep pace with the clock.
         """
         self._past.append(facts)
         if not facts.cost:

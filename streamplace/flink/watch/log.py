@@ -1,4 +1,4 @@
-"""Log of a watch in the user's store: rounds may be missing from it, decisions may not."""
+"""Log of a watch in the user's store: rounds may be missing from it, but no decision."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from streamplace.flink.store import (
 from streamplace.flink.watches import (
     BEGUN,
     DECISIONS,
-    KEPT,
+    MAX_ROUNDS,
     MOVED,
     ROUNDS,
     UNBEGUN,
@@ -43,7 +43,7 @@ class WatchLog:
     """Rounds and decisions of one watch.
 
     If a round cannot be written, as on a full disk, a warning is printed once, and the watch
-    continues. A decision that cannot be written raises an error, so it is not carried out.
+    continues. If a decision cannot be written, an error is raised, so it is not carried out.
     """
 
     store: Store
@@ -58,30 +58,30 @@ class WatchLog:
 
         Raises JobWatched while another process watches it.
         """
-        mine = with_holder(WatchedJob(name=name, ids=(job,), since=utc_now()))
+        claim = with_holder(WatchedJob(name=name, ids=(job,), since=utc_now()))
         with store.transaction() as rows:
             for number, watch in rows.all(WATCHES).items():
                 if not _is_of(watch, job):
                     continue
-                if watch.is_held and watch.holder != mine.holder:
+                if watch.is_held and watch.holder != claim.holder:
                     raise JobWatched(
                         f"job {quoted(job)} has been watched by {watch.holder} since "
                         f"{_minute(watch)} UTC; stop that command first"
                     )
                 ids = (*(name for name in watch.ids if name != job), job)
-                rows.put(WATCHES, number, mine.model_copy(update={"ids": ids}))
+                rows.put(WATCHES, number, claim.model_copy(update={"ids": ids}))
                 log = cls(store, number, tell, rows.all(DECISIONS, str(number)))
                 break
             else:
-                log = cls(store, rows.add(WATCHES, name, mine), tell, {})
+                log = cls(store, rows.add(WATCHES, name, claim), tell, {})
         keep_renewed(log, renewal(WATCHES))
         return log
 
     @contextmanager
-    def _own(self) -> Iterator[Rows]:
+    def _transaction(self) -> Iterator[Rows]:
         """One transaction; JobWatched if another process has claimed the watch since.
 
-        That process may run on another machine that shares the folder, and cannot see this one.
+        That process may run on another machine that shares the folder and cannot see this process.
         """
         with self.store.transaction() as rows:
             watch = rows.get(WATCHES, self.watch)
@@ -94,14 +94,14 @@ class WatchLog:
     def add(self, facts: WatchRound) -> None:
         """Append a round, if possible, and delete the oldest ones."""
         try:
-            with self._own() as rows:
+            with self._transaction() as rows:
                 rows.add(ROUNDS, str(self.watch), facts)
-                rows.forget(ROUNDS, KEPT, str(self.watch))
+                rows.forget(ROUNDS, MAX_ROUNDS, str(self.watch))
         except StoreError as error:
             if not self._is_failing:
                 self.tell(
                     f"warning: {error}; the watch continues, but records no rounds and moves "
-                    "nothing"
+                    "nothing until the store can be written"
                 )
             self._is_failing = True
         else:
@@ -109,7 +109,7 @@ class WatchLog:
 
     def begin(self, decision: WatchDecision) -> int:
         """Write a decision before it is carried out; raise StoreError if that is not possible."""
-        with self._own() as rows:
+        with self._transaction() as rows:
             number = rows.add(DECISIONS, str(self.watch), decision)
         self.decisions[number] = decision
         return number
@@ -120,7 +120,7 @@ class WatchLog:
         self._amend(number, replace(decision, state=state, outcome=outcome, after=after))
 
     def _amend(self, number: int, decision: WatchDecision) -> None:
-        """Replace a decision; where this fails, the next process finds out the outcome again."""
+        """Replace a decision; if that fails, the next process looks up the outcome again."""
         self.decisions[number] = decision
         try:
             with self.store.transaction() as rows:
@@ -139,9 +139,9 @@ class WatchLog:
         if (carries := decision.carries) is not None:
             self.tell(f"{digits(rate)} tuples/s were measured there, {carries} were predicted")
 
-    def rounds(self, most: int) -> list[WatchRound]:
+    def rounds(self, number: int) -> list[WatchRound]:
         """Return the last rounds, in order."""
-        return [*self.store.rows(ROUNDS, str(self.watch), most).values()]
+        return [*self.store.rows(ROUNDS, str(self.watch), number).values()]
 
     @property
     def moves(self) -> list[WatchDecision]:
@@ -150,7 +150,7 @@ class WatchLog:
 
     @property
     def has_started(self) -> bool:
-        """Whether a decision has started the job elsewhere, or may have."""
+        """Whether a decision has started the job elsewhere, or may have started it."""
         return any(d.state not in (UNBEGUN, UNSAVED) for d in self.decisions.values())
 
     @property
@@ -165,7 +165,7 @@ class WatchLog:
 
 
 def watched_ids(store: Store, job: str) -> list[str]:
-    """Current ids of watched jobs that an id may stand for, before or after starts elsewhere."""
+    """Current ids of the watched jobs that have, or had, an id."""
     return [watch.job for watch in store.rows(WATCHES).values() if _is_of(watch, job)]
 
 
@@ -179,7 +179,7 @@ def unfinished(store: Store) -> list[str]:
 
 
 def _is_of(watch: WatchedJob, job: str) -> bool:
-    """Whether a job is a watched one, before or after starts elsewhere."""
+    """Whether an id is that of a watched job, before or after starts elsewhere."""
     return job in watch.ids or watch.job in chain_of(job) or job in chain_of(watch.job)
 
 

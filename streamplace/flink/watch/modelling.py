@@ -1,8 +1,8 @@
 """Capacities of layouts of a watched job, on one, two and more TaskManagers.
 
-The TaskManagers are ordered, and a layout on n of them uses the first n, so smaller layouts always
-leave the same ones free. Every measurement fits the model to the windows of all measured layouts
-(`JobImprover.propose`).
+The TaskManagers are ordered, and a layout on n of them uses the first n, so all layouts of a size
+leave the same TaskManagers free. Every measurement fits the model to the windows of all measured
+layouts (`JobImprover.propose`).
 """
 
 import re
@@ -35,15 +35,15 @@ class JobModeller:
     """Measures a watched job, and finds layouts for it; nothing is stopped."""
 
     improver: JobImprover
-    at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
+    at_most: int | None = None  # maximum number of TaskManagers of the job; None for all
     budget: Budget = USUAL_BUDGET  # budget of each search
     _notes: set[str] = field(default_factory=set, init=False)  # printed notes
-    # Operator → use of its subtasks in all measured layouts, averaged by rate, so that a watch of
-    # weeks does not keep every window.
+    # Operator → use of its subtasks in all measured layouts, averaged by rate, because a watch of
+    # weeks could not keep every window.
     _observed: dict[str, Sequence[Observation]] = field(default_factory=dict, init=False)
 
     def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
-        """Measure a job on the TaskManagers that are present, after it was in other layouts."""
+        """Measure a job on the present TaskManagers; ``trials``: its other measured layouts."""
         engine, offered = self.improver.engine, {*managers, ALL}
         cards = {name: speed for name, speed in engine.cards.items() if name in offered}
         improver = replace(
@@ -54,22 +54,26 @@ class JobModeller:
         )
         proposal = improver.propose(job, {**self._observed}, trials)
         measured, present, rates = proposal.measured, proposal.where, proposal.question.rates
-        self._observed.update((name, averaged(own)) for name, own in measured.observed.items())
-        uncounted = _uncounted(measured)
-        why_not_fewer = f"the job is not moved to fewer TaskManagers, because {uncounted}"
-        for note in (*measured.notes, *([why_not_fewer] if uncounted else [])):
+        for name, windows in measured.observed.items():
+            self._observed[name] = averaged(windows)
+        for note in measured.notes:
             self._note(f"note: {note}")
+        if gap := _cpu_gap(measured):
+            self._note(f"note: the job is not moved to fewer TaskManagers, because {gap}")
         if CPU_ORIGIN in measured.graph.attributes:
             self._note(f"{CPU_ORIGIN}: {measured.graph.attributes[CPU_ORIGIN]}")
         if (errors := proposal.question.errors) is not None:
             self._note(f"intervals: {errors.words}")
         here = option_of(proposal, candidate(proposal.question, present.name, present.layout))
-        pinned = [found for found in proposal.candidates if found.can_be_pinned]
-        others = [option_of(proposal, found) for found in pinned if not present.is_at(found.layout)]
-        if uncounted:
+        others = [
+            option_of(proposal, other)
+            for other in proposal.candidates
+            if other.can_be_pinned and not present.is_at(other.layout)
+        ]
+        if gap:
             others = [replace(o, counts_all_cpu=o.machines >= here.machines) for o in others]
-        most = sum(name in managers for name in measured.cluster.devices.name)
-        sizes = plan_sizes(most if self.at_most is None else min(self.at_most, most))
+        number = sum(name in managers for name in measured.cluster.devices.name)
+        sizes = plan_sizes(self._limited(number))
         return JobModel(
             here,
             tuple(others),
@@ -78,6 +82,10 @@ class JobModeller:
             float(rates.sustained.sum()) / measured.graph.source_rate,
         )
 
+    def _limited(self, number: int) -> int:
+        """Number of TaskManagers within the limit of the user."""
+        return number if self.at_most is None else min(self.at_most, number)
+
     def _note(self, note: str) -> None:
         """Print a note once; notes that differ only in numbers are the same."""
         if (words := _NUMBER.sub("", note)) not in self._notes:
@@ -85,53 +93,53 @@ class JobModeller:
             self._notes.add(words)
 
     def _layouts(self, managers: Set[str], question: Question) -> list[Candidate]:
-        """Layouts on all present TaskManagers that the job may use, and on the first ones of them.
+        """Layouts on all present TaskManagers that the job may use, and on the first of them.
 
-        Fast ones come first, and of equal ones those in use.
+        Fast TaskManagers come first, and among equal ones those that the job uses.
         """
         names, used = frozenset(question.speeds), question.present.devices
         job = replace(question, occupied=question.occupied | names.difference(managers))
         order = sorted(
             job.free, key=lambda name: (-float(f"{job.speeds[name]:.1g}"), name not in used, name)
         )
-        most = len(order) if self.at_most is None else min(self.at_most, len(order))
-        found = candidates(job, self.budget)
-        for number in {*plan_sizes(most), min(len(used), most)} - {0, len(order)}:
+        largest = self._limited(len(order))
+        answers = candidates(job, self.budget)
+        for number in {*plan_sizes(largest), min(len(used), largest)} - {0, len(order)}:
             fewer = replace(job, occupied=names.difference(order[:number]), modes=())
-            found += [
-                replace(o, name=f"{o.name} on {number}") for o in candidates(fewer, self.budget)
+            answers += [
+                replace(c, name=f"{c.name} on {number}") for c in candidates(fewer, self.budget)
             ]
-        return [c for c in found if len(c.layout.devices) <= max(most, len(used))]
+        return [c for c in answers if len(c.layout.devices) <= max(largest, len(used))]
 
 
-def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
+def option_of(proposal: Proposal, answer: Candidate) -> LayoutOption:
     """A layout with the interval of its capacity.
 
     The rates of sources that keep up are certain, up to the capacity of the layout.
     """
-    low, value, high = found.predicted
+    low, value, high = answer.predicted
     if (errors := proposal.question.errors) is not None:
-        low = found.kept + errors.at_least((low - found.kept) / errors.low)
+        low = answer.kept + errors.at_least((low - answer.kept) / errors.low)
     return LayoutOption(
-        found.layout,
+        answer.layout,
         RateInterval(low, value, high),
-        moves=found.layout.number_moved_from(proposal.where.layout),
-        order=found.order,
-        kept=found.kept,
+        moves=answer.layout.number_moved_from(proposal.where.layout),
+        order=answer.order,
+        kept=answer.kept,
         spread=profile_spread(proposal.measured.graph),
         is_known=proposal.question.rates.contradiction is None,
     )
 
 
-def plan_sizes(most: int) -> list[int]:
-    """Numbers of TaskManagers: all, or some that grow by a factor.
+def plan_sizes(largest: int) -> list[int]:
+    """Numbers of TaskManagers up to the largest: all, or `MAX_SIZES` that grow by a factor.
 
     >>> plan_sizes(4), plan_sizes(40)
     ([1, 2, 3, 4], [1, 2, 3, 5, 8, 14, 24, 40])
     """
-    if most <= MAX_SIZES:
-        return list(range(1, most + 1))
-    grown = np.geomspace(1, most, MAX_SIZES).round().astype(int).tolist()
+    if largest <= MAX_SIZES:
+        return list(range(1, largest + 1))
+    grown = np.geomspace(1, largest, MAX_SIZES).round().astype(int).tolist()
     return sorted({max(size, i + 1) for i, size in enumerate(grown)})
 
 
@@ -149,7 +157,7 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
     return RESOURCES[worst.kind].format(f"{names[worst.device]}{peer}")
 
 
-def _uncounted(measured: Measurement) -> str:
+def _cpu_gap(measured: Measurement) -> str:
     """Clause on unmeasured CPU of operators or TaskManagers; empty if all is measured."""
     if unknown := measured.unknown_cpu:
         return f"the CPU of {listed(unknown)} is not known"

@@ -48,7 +48,7 @@ from streamplace.model.units import digits
 from streamplace.planning.offers import Catalogue, Offer
 
 MAX_GROWTH = 2
-"""Most pods without a limit of the user, as a multiple of the pods at the beginning (judgement)."""
+"""Maximum number of pods without --at-most, as a multiple of the present number; judgement."""
 
 
 def numbered(layout: Layout) -> Layout:
@@ -58,7 +58,7 @@ def numbered(layout: Layout) -> Layout:
     Layout({'map': ['pod-1', 'pod-0']})
     """
     names = {name: f"pod-{i}" for i, name in enumerate(sorted(layout.devices))}
-    return Layout({task: [names[name] for name in own] for task, own in layout.items()})
+    return Layout({task: [names[pod] for pod in pods] for task, pods in layout.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class PodModeller:
 
     engine: FlinkEngine
     seconds: float  # length of a window of measurement
-    most: int  # pods
+    max_pods: int
 
     def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
         """Measure the job, as `JobModeller` does; its layouts are equal pods."""
-        rest, own = self.engine.rest, self.engine.job()
-        deployment = self.engine.deployment(own)
-        measured = self.engine.measure(own, self.seconds)
-        graph, present = measured.graph, layout_of(rest, own, rest.running_job(own))
+        rest, running = self.engine.rest, self.engine.job()
+        deployment = self.engine.deployment(running)
+        measured = self.engine.measure(running, self.seconds)
+        graph, present = measured.graph, layout_of(rest, running, rest.running_job(running))
         rates = JobRates(measured, present.by_task(graph))
         graph = rates.at_measured_costs(graph)
         offer = only_pod(measured.cluster)
@@ -96,13 +96,13 @@ class PodModeller:
         now = len(present.devices)
         rate, _ = on_pods(now, facts.parallelism)
         limits = [n for n in graph.operators.max_parallelism.tolist() if n]
-        limit = 0 if graph.kept_parallelism else min(limits, default=self.most * slots)
-        sizes = {n: on_offer.parallelism_in(n * slots) for n in plan_sizes(self.most)}
-        found = {n: on_pods(n, p) for n, p in sizes.items() if 0 < p <= limit}
-        options = {n: option(rate, places[0]) for n, (rate, places) in found.items()}
+        limit = 0 if graph.kept_parallelism else min(limits, default=self.max_pods * slots)
+        sizes = {n: on_offer.parallelism_in(n * slots) for n in plan_sizes(self.max_pods)}
+        predictions = {n: on_pods(n, p) for n, p in sizes.items() if 0 < p <= limit}
+        options = {n: option(carried, layouts[0]) for n, (carried, layouts) in predictions.items()}
         return JobModel(
             option(rate, numbered(present)),
-            tuple(own for n, own in options.items() if n != now),
+            tuple(other for n, other in options.items() if n != now),
             tuple(sorted({*options, now})),
             limit_of(measured, present.by_task(graph)),
             float(rates.sustained.sum()) / graph.source_rate,
@@ -110,12 +110,12 @@ class PodModeller:
 
 
 def only_pod(cluster: Cluster) -> Offer:
-    """The pod, if all are equal; raise FlinkError if they differ, as on unequal nodes."""
+    """The pod, if all are equal; raise FlinkError if they differ, as on nodes of unequal speed."""
     cpu = cluster.devices.mips * cluster.devices.cores
     if cpu.max() > (1 + CLEAR_GAIN) * cpu.min():
         raise FlinkError(
             f"one of its pods has {digits(cpu.max() / cpu.min())} times the CPU of another, so "
-            "that their number does not tell what they carry"
+            "the rate that they carry cannot be predicted from their number; use equal nodes"
         )
     return replace(Offer.of_device(cluster.devices[int(cpu.argmin())]), name="pod")
 
@@ -140,7 +140,7 @@ class PodMover:
     resource: FlinkResource  # as it was read before the job was measured
     log: WatchLog
     timeout: float  # seconds in which a changed specification must be stable
-    resume_by: str
+    resume_by: str  # command that finishes an interrupted change
 
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Change the number of pods to the chosen one; return the job.
@@ -161,7 +161,7 @@ class PodMover:
         return self._ended(number, PatchClaim.begin(self.api, journal))
 
     def finish(self, number: int) -> str:
-        """Finish a change that was interrupted, or find that nothing was begun; return the job."""
+        """Finish an interrupted change, or note that none was begun; return the job."""
         try:
             return self._ended(number, self._claim_again())
         except SettingError as error:  # no journal
@@ -170,11 +170,10 @@ class PodMover:
             return decision.job
 
     def finish_unrecorded(self) -> None:
-        """Finish a change without a decision here, such as one that another machine has begun."""
+        """Finish a change without a decision in this log, as one begun on another machine."""
         with suppress(SettingError):  # no journal
-            ended = PatchTransaction(
-                self.api, self._claim_again(), self.log.tell, self.timeout
-            ).run()
+            claim = self._claim_again()
+            ended = PatchTransaction(self.api, claim, self.log.tell, self.timeout).run()
             self.log.tell(f"a change was interrupted: {ended.step.value}, because {ended.reason}")
 
     def _claim_again(self) -> PatchClaim:
@@ -205,21 +204,22 @@ class PodRounds(JobRounds):
     """Rounds of a job whose pods are numbered."""
 
     mover: PodMover | None
-    most: int = 1  # pods
+    max_pods: int = 1
 
     def _observe(self, job: str) -> RoundObservation:
         try:
-            own = only_job(self.rest, None)
+            running = only_job(self.rest, None)
         except SettingError as error:  # the cluster starts again, or the job has just ended
             raise FlinkError(str(error)) from None
-        found = JobRounds._observe(self, own)
-        layout = numbered(found.sample.layout)
-        pods = frozenset(f"pod-{i}" for i in range(max(self.most, len(layout.devices))))
-        return replace(found, sample=replace(found.sample, job=job, layout=layout, managers=pods))
+        observation = JobRounds._observe(self, running)
+        layout = numbered(observation.sample.layout)
+        pods = frozenset(f"pod-{i}" for i in range(max(self.max_pods, len(layout.devices))))
+        sample = replace(observation.sample, job=job, layout=layout, managers=pods)
+        return replace(observation, sample=sample)
 
 
 def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -> None:
-    """Watch a job until it ends; that its resource is deleted or suspended raises FlinkError."""
+    """Watch a job until it ends; FlinkError if its resource is deleted or suspended."""
     notices = Notices(rounds.log.tell)
     while True:
         if rounds.is_due:
@@ -233,7 +233,7 @@ def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -
                 if now.has_ended:
                     rounds.log.tell(f"the job of {resource.title} has ended")
                     return
-                if not now.error or now.lifecycle == FAILED:  # others pass, as after a lost node
+                if not now.error or now.lifecycle == FAILED:  # other errors pass, as of lost nodes
                     now.check()
                 if rounds.mover is not None:
                     rounds.mover.resource = now

@@ -67,15 +67,17 @@ class WatchMetrics:
 
 @contextmanager
 def served(metrics: WatchMetrics, port: int) -> Iterator[int]:
-    """Serve metrics under /metrics while the block runs; yields the port, which 0 leaves open.
+    """Serve metrics under /metrics while the block runs; yield the port, a free one for 0.
 
     Raises SettingError when the port cannot be used.
     """
     try:
         server, thread = start_http_server(port, HOST, metrics.registry)
     except OSError as error:
-        raise SettingError(f"port {port} cannot be used for metrics: {error}") from None
-    # The traceback of a client that breaks off would be printed between the rounds.
+        raise SettingError(
+            f"port {port} cannot be used for metrics: {error}; give another --metrics port"
+        ) from None
+    # Otherwise a disconnected client would print a traceback between the rounds.
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
     try:
         yield server.server_port

@@ -1,7 +1,7 @@
-"""Rounds of a watch: observe a job, decide on a move, and make it if that is wanted and allowed.
+"""Rounds of a watch: observe a job, decide on a move, and carry it out if it is allowed.
 
-A round reads metrics for some seconds, and says in one line what it found and what it decides. If
-the job has to be measured, which takes a minute or two, it is observed again afterwards.
+A round reads metrics for some seconds, and prints the state of the job and its decision in one
+line. If the job has to be measured, which takes a minute or two, it is observed again afterwards.
 """
 
 import time
@@ -38,7 +38,7 @@ from streamplace.flink.watch.log import JobWatched, WatchLog
 from streamplace.flink.watches import BEGUN, WatchDecision, WatchRound
 
 MeasureJob = Callable[[str, Set[str], Sequence[Trial]], JobModel]
-"""Measures a job, given the TaskManagers that are there, and the layouts that were tried before."""
+"""Measures a job, given its id, the present TaskManagers and the layouts tried before."""
 
 
 class RoundMover(Protocol):
@@ -64,15 +64,15 @@ def sample_of(rest: Rest, job: str, at: float) -> JobSample:
     if flow is None:
         raise FlinkError(f"Flink reports no rate of the sources of job {job}")
     return JobSample(
-        at,
-        job,
-        flow.rate,
-        flow.is_limited,
-        flow.pending,
-        layout_of(rest, job, document),
-        checkpoint_totals(rest, job),
-        frozenset(rest.offered()),
-        float(document.get("timestamps", {}).get(RUNNING, 0.0)),
+        at=at,
+        job=job,
+        rate=flow.rate,
+        is_limited=flow.is_limited,
+        backlog=flow.pending,
+        layout=layout_of(rest, job, document),
+        checkpoints=checkpoint_totals(rest, job),
+        managers=frozenset(rest.offered()),
+        started=float(document.get("timestamps", {}).get(RUNNING, 0.0)),
     )
 
 
@@ -86,8 +86,7 @@ class JobRounds:
     guards: Guards
     model_of: MeasureJob
     mover: RoundMover | None  # moves the job; None moves nothing
-    # Clock for waiting; a clock that is set does not affect it.
-    monotonic: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = time.monotonic  # clock for waiting; nothing sets it back
     local: Callable[[], datetime] = datetime.now  # clock for hours of the day
     on_round: Callable[[WatchRound], None] = lambda facts: None  # receives every round
     due: float = field(default=-1.0, init=False)  # when the next round should begin
@@ -114,7 +113,7 @@ class JobRounds:
         return self._finish(job)
 
     def _observe(self, job: str) -> RoundObservation:
-        """Read the input of a decision; a round without an answer is repeated at once."""
+        """Read the input of a decision; without an answer, the next round is due at once."""
         now, due = self.monotonic(), self.due
         self.due = now + self.policy.seconds
         try:
@@ -141,7 +140,7 @@ class JobRounds:
         return step
 
     def _measured(self, job: str, trials: Sequence[Trial]) -> JobModel | str:
-        """Measure a job; return its model, or why it has none, which is logged if it is new."""
+        """Measure a job; return its model, or why it has none, which is logged once."""
         assert self.state is not None
         begun = self.state.last_measurement
         assert begun is not None
@@ -162,14 +161,14 @@ class JobRounds:
         self.on_round(facts)
         if not step.moves or self.mover is None:
             return job
-        before, number = job, len(self.log.moves)
+        before, n_moves = job, len(self.log.moves)
         try:
             job = self.mover.carry_out(job, step.here, step.choice)
         except (NoAnswer, JobWatched):
             raise
         except StreamplaceError as error:
             self.log.tell(f"the job is not moved: {error}")
-        if job != before or len(self.log.moves) > number:
+        if job != before or len(self.log.moves) > n_moves:
             self.due = self.monotonic()
         return job
 

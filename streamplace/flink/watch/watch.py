@@ -1,8 +1,8 @@
 """Watch a placed job: check its health, start it without lost TaskManagers, and pass rounds.
 
 Pins are strict: a job never moves by itself, and while it lacks a TaskManager, its restarts fail.
-So the watch starts it on other TaskManagers, from its last checkpoint. A watch first finishes the
-move of an earlier watch of the job.
+So the watch starts it on other TaskManagers, from its last checkpoint. A watch first finishes an
+interrupted move of an earlier watch of the job.
 """
 
 import time
@@ -46,7 +46,7 @@ from streamplace.flink.watches import BEGUN, UNBEGUN
 from streamplace.model.message_text import listed, quoted
 
 NOTICE_SECONDS = 60.0
-"""Time in which Flink notices that a TaskManager is lost: after 50 s, at a beat, every 10 s."""
+"""Time in which Flink notices a lost TaskManager: a timeout of 50 s, and heartbeats every 10 s."""
 FAILED = "FAILED"
 
 
@@ -54,34 +54,33 @@ class ProgramCheck(NamedTuple):
     """A check whether the program of the job fits a layout."""
 
     layout: Layout
-    at: float  # when it ended
-    misfit: str  # why it does not fit; empty if it does
+    at: float  # time of its end
+    misfit: str  # why the program does not fit; empty if it does
 
 
 @dataclass(slots=True)
 class Watch:
     """Watches a job, until it ends or a user ends it."""
 
-    rest: Rest  # waits for an answer for as long as it takes
+    rest: Rest  # waits for an answer without limit
     log: WatchLog
-    # Starts the job without lost TaskManagers; None never does.
-    mover: WatchMover | None
+    mover: WatchMover | None  # starts the job without lost TaskManagers; None starts nothing
     rounds: JobRounds
     # Receives every job that was started in place of another, and its layout.
     moved: Callable[[str, Layout], None]
     patience: float  # seconds within which a lost TaskManager may return
     job: str = field(default="", init=False)
     layout: Layout = field(default_factory=Layout, init=False)  # its placement
-    # Since when it has failed or lacked TaskManagers.
+    # Time since which the job has failed or lacked TaskManagers; None if it runs on all of them.
     _troubled_since: float | None = field(default=None, init=False)
-    # Whether it has lost a TaskManager since it last ran.
+    # Whether the job has lost a TaskManager since it last ran.
     _has_lost: bool = field(default=False, init=False)
     _last_check: ProgramCheck | None = field(default=None, init=False)
 
     def begin(self, job: str, placement: Layout | None = None) -> str:
         """Finish the move that an earlier watch has begun, and watch the job that runs then.
 
-        Its layout is ``placement``, or the present one, unless a watch has started it elsewhere.
+        Its layout is ``placement`` or the present one, unless a watch has started it elsewhere.
         """
         now = finish_earlier(self.rest, self.mover, self.log, job)
         if any(d.after == now != d.job for d in self.log.decisions.values()):
@@ -106,16 +105,16 @@ class Watch:
             state, lost = self._health()
             if state in ENDED and (state != FAILED or self.mover is None):
                 return self._end(state)
-            if lost and state == RUNNING and (present := layout_there(self.rest, self.job)):
-                # Flink itself starts jobs elsewhere that are not placed, and a TaskManager is not
-                # needed any more when all of its subtasks have ended.
+            if lost and state == RUNNING and (present := layout_on_present(self.rest, self.job)):
+                # Flink itself restarts jobs without pins elsewhere, and a TaskManager whose
+                # subtasks have all ended is not needed any more.
                 self.log.tell(f"job {self.job} continues without {listed(lost)}")
                 self.layout = present
             elif lost or state == FAILED:
-                words = self._waits(lost)
-                if not words and not self._has_lost:
+                why = self._why_wait(lost)
+                if not why and not self._has_lost:
                     return self._end(state)
-                notices(words or self._start_again(state, lost))
+                notices(why or self._start_again(state, lost))
             else:
                 if self._troubled_since is not None:
                     notices("")
@@ -125,22 +124,23 @@ class Watch:
             time.sleep(CHECK_SECONDS)
 
     def _check(self) -> None:
-        """Raise an error if a named spare could not replace a TaskManager."""
+        """Raise an error if the user has named a spare that could not replace a TaskManager."""
         if self.mover is None or not (names := self.mover.spares.names):
             return
         offered = self.rest.offered()
-        for spare in [] if self.log.has_started else names:  # later, some may be in use, or lost
+        for spare in [] if self.log.has_started else names:  # later, spares may be in use or lost
             if spare in self.layout.devices:
                 raise PlacementError(f"{quoted(spare)} is not a spare: operators are placed on it")
             if spare not in offered:
                 raise PlacementError(f"spare {quoted(spare)} is not a TaskManager of the cluster")
-        if why := unkept(self.rest, self.job):
+        if why := checkpoint_obstacle(self.rest, self.job):
             raise FlinkError(why)
 
     def _health(self) -> tuple[str, list[str]]:
-        """State of the job, and the TaskManagers that it lacks, as soon as Flink answers.
+        """State of the job, and the TaskManagers that it lacks.
 
-        A new leading JobManager does not know the job at once.
+        Errors are retried for `FAULT_SECONDS`, as a new leading JobManager first has to load the
+        job.
         """
         since = time.monotonic()
         while True:
@@ -154,8 +154,8 @@ class Watch:
                     ) from None
             time.sleep(CHECK_SECONDS)
 
-    def _waits(self, lost: list[str]) -> str:
-        """Why the watch does not start a troubled job elsewhere yet; empty if it should now."""
+    def _why_wait(self, lost: list[str]) -> str:
+        """Reason to wait before a troubled job is started elsewhere; empty to start it now."""
         self._troubled_since = self._troubled_since or time.monotonic()
         waited = time.monotonic() - self._troubled_since
         self._has_lost |= bool(lost)
@@ -170,14 +170,14 @@ class Watch:
     def _start_again(self, state: str, lost: list[str]) -> str:
         """Start a job without lost TaskManagers, or where it was if they are back.
 
-        Returns why that has to wait; empty if it was attempted. Everything that could prevent the
-        start is checked before the job is ended.
+        Returns why the start has to wait; empty if it was attempted. Everything that could prevent
+        the start is checked before the job is ended.
         """
         mover, rest = self.mover, self.rest
         assert mover is not None
         try:
             path = resumable(rest, self.job)
-            why = "" if state == FAILED else unkept(rest, self.job)
+            why = "" if state == FAILED else checkpoint_obstacle(rest, self.job)
             layout = mover.spares.without_lost(self.job, self.layout)
         except NoAnswer as error:
             return f"{error}; trying again"
@@ -206,7 +206,7 @@ class Watch:
     def _misfit(self, layout: Layout) -> str:
         """Why the program does not fit a layout; empty if it does.
 
-        The check is repeated after `FAULT_SECONDS`, as a reason such as a full disk may pass.
+        A check counts for `FAULT_SECONDS`, as its reason, such as a full disk, may pass.
         """
         assert self.mover is not None
         last = self._last_check
@@ -227,9 +227,9 @@ class Watch:
             return
         try:
             job = self.rounds.pass_round(self.job)
-        except NoAnswer:  # the next check of its health reports it, and waits
+        except NoAnswer:  # the next check of the job's health reports it, and waits
             return
-        except FlinkError as error:  # it may be restarting, or have ended
+        except FlinkError as error:  # the job may be restarting, or have ended
             notices(str(error))
             return
         notices("")
@@ -246,7 +246,7 @@ class Watch:
 
         Flink shows no layout of a job that has lost a TaskManager.
         """
-        return layout_there(rest, job) or self.log.placed(job)
+        return layout_on_present(rest, job) or self.log.placed(job)
 
     def _end(self, state: str) -> str:
         """Log how the job has ended; raise FlinkError if it failed, or another user ended it."""
@@ -256,7 +256,8 @@ class Watch:
             raise FlinkError(f"job {job} failed{where}: {rest.failure(job)}")
         if later := [name for name in live_states(rest, job) if name != job]:
             raise FlinkError(
-                f"job {job} was moved by another command, and is now job {later[-1]}; watch that"
+                f"job {job} was moved by another command, and is now job {later[-1]}; watch the "
+                "new job"
             )
         if state == FINISHED and (path := stopped_with(rest, job)) is not None:
             raise FlinkError(f"job {job} was stopped with a savepoint; its state is in {path}")
@@ -264,8 +265,8 @@ class Watch:
         return state
 
 
-def layout_there(rest: Rest, job: str) -> Layout:
-    """Layout of a job that runs or restores its state on present TaskManagers; else empty.
+def layout_on_present(rest: Rest, job: str) -> Layout:
+    """Layout of a job that is running on present TaskManagers; otherwise empty.
 
     Raises NoAnswer when Flink does not answer.
     """
@@ -279,7 +280,7 @@ def layout_there(rest: Rest, job: str) -> Layout:
         return Layout()
 
 
-def unkept(rest: Rest, job: str) -> str:
+def checkpoint_obstacle(rest: Rest, job: str) -> str:
     """Why a job could not continue from its checkpoints elsewhere; empty if it could."""
     if (settings := checkpoint_settings(rest, job)) is None:
         return f"job {job} takes no checkpoints, so it could not continue elsewhere"
@@ -299,14 +300,14 @@ def unkept(rest: Rest, job: str) -> str:
 def _forgotten(rest: Rest, job: str) -> FlinkError:
     """Error about a job that the JobManager no longer knows, with advice.
 
-    Where something else than a user starts jobs, a second copy is never advised.
+    If an operator or an application starts the job again, the advice is not to start a copy.
     """
     deployment = deployment_of(rest)
     if deployment.is_operated or deployment.is_application:
         who = "Flink's operator" if deployment.is_operated else "the application"
         return FlinkError(
             f"the JobManager no longer knows job {job}: it was replaced, and {who} starts the job "
-            "again under another id; watch that"
+            "again under another id; watch the new job"
         )
     return FlinkError(
         f"the JobManager no longer knows job {job}: it was restarted without high availability "
@@ -316,25 +317,26 @@ def _forgotten(rest: Rest, job: str) -> FlinkError:
     )
 
 
-def first_job(rest: Rest, store: Store, given: str | None) -> str:
-    """Id by which the given job is watched, else of the only one that runs or was interrupted.
+def first_job(rest: Rest, store: Store, requested: str | None) -> str:
+    """Id of the job to watch: the requested job, or else the only one that runs.
 
-    If a watch has started the job elsewhere, it is the id that this watch knows.
+    If no job runs, it is the only job whose start by a watch was interrupted. A job that a watch
+    has started elsewhere has the id that this watch knows.
     """
     try:
-        given = only_job(rest, given)
+        job = only_job(rest, requested)
     except SettingError:
         states = rest.jobs()
         ended = [job for job in unfinished(store) if job in states]
         if rest.live_jobs() or len(ended) != 1:
             raise
         return ended[0]
-    ids = watched_ids(store, given)
-    return ids[-1] if ids and rest.state(given) in (None, *ENDED) else given
+    ids = watched_ids(store, job)
+    return ids[-1] if ids and rest.state(job) in (None, *ENDED) else job
 
 
 def watchable(rest: Rest, job: str) -> JobDeployment:
-    """How a job is deployed; FlinkError if Flink itself decides where it runs, and how wide."""
+    """How a job is deployed; FlinkError if Flink itself decides on its layout and parallelism."""
     deployment = deployment_of(rest, job)
     if fault := scheduler_fault(deployment.scheduler):
         raise FlinkError(
@@ -352,7 +354,7 @@ def finish_earlier(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str
     for number, decision in [*log.decisions.items()]:
         if decision.state != BEGUN:
             continue
-        if number != last:  # its outcome could not be written; a later one was carried out
+        if number != last:  # its outcome could not be written; a later decision was carried out
             log.end(number, UNBEGUN, "unknown; a later decision was carried out", "")
         elif mover is not None:
             log.tell(f"a move of job {decision.job} was interrupted; it is finished first")
@@ -360,6 +362,6 @@ def finish_earlier(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str
         elif rest.state(job) in (None, *ENDED):
             raise SettingError(
                 f"an earlier watch was ended while it started job {decision.job} elsewhere; give "
-                "--apply or --spare to finish that"
+                "--apply or --spare to finish the start"
             )
     return job
