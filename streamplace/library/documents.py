@@ -32,7 +32,7 @@ BITS = 8
 Natural = Annotated[int, Field(ge=0, lt=10**40, strict=True)]
 
 
-class OperatorJson(TypedDict):
+class PiecesJson(TypedDict):
     """An operator of an instance, with its work on each kind of machine."""
 
     memory: Natural
@@ -48,7 +48,7 @@ class InstanceJson(TypedDict):
     kinds: ListOf[TableOf[Natural]]
     devices: ListOf[Natural]
     links: ListOf[ListOf[tuple[Natural, Natural]]]
-    operators: ListOf[OperatorJson]
+    operators: ListOf[PiecesJson]
     streams: ListOf[tuple[Natural, Natural, Natural]]
 
 

@@ -114,9 +114,8 @@ impl Needs {
         shape("allowed", &self.allowed, t, n)?;
         shape("capacity", &self.capacity, t, N_RESOURCES)?;
         each!(shape, self, n, self.most.columns().max(2); most least stored);
-        let larger = |&subtasks: &u32| subtasks as usize >= self.most.columns();
-        if self.part.iter().chain(&self.parallelism).any(larger) {
-            return Err("an operator has more subtasks than its shares tell about".into());
+        if self.part.iter().any(|&subtasks| subtasks as usize >= self.most.columns()) {
+            return Err("a part has more subtasks than the shares tell about".into());
         }
         Ok(())
     }
