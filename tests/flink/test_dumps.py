@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from fake_flink import CPU, MIPS, failure, writing_shop
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamplace.flink.cpu import remote
@@ -192,6 +192,7 @@ def test_runnable_threads_are_on_a_core_unless_they_wait_in_native_code(state, f
     st.integers(0, 40),
     st.floats(0.001, 64),
 )
+@example([3], [1.0, 2.0, 3.0, 4.0, 5.0], 7, 0.030985)  # less than Java is assumed to use
 def test_all_cpu_of_a_process_is_charged(hits, busy, number, cores):
     """By dumps or busy time, whatever these say."""
     subtasks = [

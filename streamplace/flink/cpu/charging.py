@@ -340,7 +340,7 @@ def estimated_loads(
         rest |= {
             kind: part * min(1.0, cores / sum(assumed.values())) for kind, part in assumed.items()
         }
-        used = cores - sum(rest.values())
+        used = max(0.0, cores - sum(rest.values()))
     used = total if used is None else used
     scale = used / total if total else 0.0
     if counts.number:
