@@ -1,12 +1,12 @@
 """CPU of operators by all sources at once, against that of the threads.
 
-    STREAMPLACE_KAFKA=… python benchmarks/cpu_sources.py
+    PYTHONPATH=tests/support STREAMPLACE_KAFKA=… python benchmarks/cpu_sources.py
 
 Protocol: two TaskManagers of this machine with the reporter, Java's first compiler alone, metrics
 fetched every 10 s as by default. Each job runs for `WARM_UP` seconds, and is then measured for
-`SECONDS`, by its threads and from REST alone: by the reporter, by dumps, and by busy time. Needs
-JDK 17 and, for the job on Kafka, its jars. On a busy machine, repeat it: threads that wait for a
-core are on one for a dump.
+`SECONDS`, by its threads, from REST alone (by the reporter, by dumps, and by busy time), and from
+the history of a Prometheus. Needs JDK 17, Prometheus and, for the job on Kafka, its jars. On a busy
+machine, repeat it: threads that wait for a core are on one for a dump.
 """
 
 import math
@@ -24,28 +24,34 @@ from unittest.mock import patch
 import numpy as np
 from flink_jobs import JOBS, ROOT, jobs_jar, submit
 from kafka import broker, kafka_flink, kafka_jars, kafka_jobs
+from prometheus_server import prometheus
 from studies import table
 
 from streamplace.flink.cpu.remote import Reporters, jar_path
-from streamplace.flink.local.session import find_flink, local_cluster
+from streamplace.flink.local.session import find_flink, free_port, local_cluster
 from streamplace.flink.measure import windows
 from streamplace.flink.measure.cluster import capacity, measured_cluster
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import JobProfile, profile_of
 from streamplace.flink.measure.windows import JobWindows
+from streamplace.flink.prometheus.client import Prometheus, PrometheusAddress, TimeRange
+from streamplace.flink.prometheus.reading import read_history
 from streamplace.flink.rest.client import Rest
 
 WARM_UP, SECONDS, PARALLELISM = 45.0, 40.0, 2
 MIPS, LAYOUTS = 2500.0, 30
 THREADS, BESIDE = "threads", "jobs beside"
-FROM_REST = ("reporter", "dumps", "busy time")
+SOURCES = ("reporter", "dumps", "busy time", "history")
 DEVICES = ("one", "two")
 SETTINGS: dict[str, str | int | float] = {
     "taskmanager.numberOfTaskSlots": 4,
     "metrics.fetcher.update-interval": 10_000,
     "taskmanager.load-balance.mode": "SLOTS",
     "env.java.opts.taskmanager": "-XX:TieredStopAtLevel=1",
-    "metrics.reporters": "streamplace",
+    "metrics.reporters": "streamplace,prom",
+    "metrics.reporter.prom.factory.class": (
+        "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
+    ),
     "metrics.reporter.streamplace.factory.class": "CpuReporter",
 }
 
@@ -66,17 +72,23 @@ def main() -> None:
         shutil.copy(jar_path(), folder / "plugins" / "streamplace")
         stack.enter_context(patch.dict(os.environ, FLINK_PLUGINS_DIR=str(folder / "plugins")))
         flink = find_flink(None)
+        for library in (flink.home / "plugins").glob("metrics-prometheus"):
+            shutil.copytree(library, folder / "plugins" / library.name)
         flink = kafka_flink(flink, folder / "flink") if kafka_jars() else flink
         tests = (ROOT / "tests/flink/java").glob("*Job.java")
         jars = {"jobs": jobs_jar(flink, folder / "jobs.jar", *tests)}
         if kafka_jars():
             jars["kafka"] = kafka_jobs(flink, folder / "kafka.jar")
-        cluster = stack.enter_context(local_cluster(flink, DEVICES, settings=SETTINGS))
+        first = free_port()
+        ports = {"metrics.reporter.prom.port": f"{first}-{first + 9}"}
+        cluster = stack.enter_context(local_cluster(flink, DEVICES, settings=SETTINGS | ports))
+        url = stack.enter_context(prometheus(folder, scraped=range(first, first + 10)))
+        server = Prometheus(PrometheusAddress.of(f"prometheus:{url}"))
         uploaded = {name: cluster.rest.upload(jar) for name, jar in jars.items()}
         found = {}
         for name, start in table_of_jobs(folder, jars).items():
             with start() as jobs:
-                found[name] = run(cluster.rest, uploaded, jobs)
+                found[name] = run(cluster.rest, server, uploaded, jobs)
             for source, of in found[name].items():
                 cores = " ".join(f"{own:.3f}" for own in of.cores.values())
                 print(f"{name}, {source}: {cores}", flush=True)
@@ -121,7 +133,9 @@ class Measured(NamedTuple):
     rates: list[float]  # logarithm of the rates of layouts
 
 
-def run(rest: Rest, uploaded: Mapping[str, str], jobs: Any) -> dict[str, Measured]:
+def run(
+    rest: Rest, server: Prometheus, uploaded: Mapping[str, str], jobs: Any
+) -> dict[str, Measured]:
     """Start jobs, and measure them by all sources."""
     started = []
     try:
@@ -130,18 +144,18 @@ def run(rest: Rest, uploaded: Mapping[str, str], jobs: Any) -> dict[str, Measure
             started.append(submit(rest, uploaded[jar], *facts))
             rest.wait_running(started[-1])
         time.sleep(WARM_UP)
-        return measured(rest, started[-1])
+        return measured(rest, server, started[-1])
     finally:
         for name in started:
             rest.cancel(name)
 
 
-def measured(rest: Rest, job: str) -> dict[str, Measured]:
+def measured(rest: Rest, server: Prometheus, job: str) -> dict[str, Measured]:
     """Measure a job by all sources in the same time."""
-    near = JobWindows(rest, job)
+    near, began = JobWindows(rest, job), time.time()
     with patch.object(windows, "processes_of", lambda rest: {}):
         by_reporter = JobWindows(rest, job)
-        with patch.object(Reporters, "_found", lambda self, device: False):
+        with patch.object(Reporters, "_has_reporter", lambda self, device: False):
             by_dumps = JobWindows(rest, job)
             by_dumps.add(SECONDS)
     by_reporter._marks.append(by_reporter._mark(by_reporter._marks[-1]))
@@ -159,7 +173,9 @@ def measured(rest: Rest, job: str) -> dict[str, Measured]:
     mark = by_dumps._marks[-1]
     by_dumps._marks[-1] = mark._replace(cluster=replace(mark.cluster, dumps={}))
     answer["busy time"] = said_by(profile_of(by_dumps), by_dumps, cluster)
-    return answer
+    history = read_history(server, rest, job, TimeRange(began, time.time())).profile()
+    cores = {task.name: history.cpu[task.id].cores for task in history.tasks}
+    return answer | {"history": Measured(cores, rates_of(history, cluster))}
 
 
 def said_by(profile: JobProfile, of: JobWindows, cluster: Any) -> Measured:
@@ -186,7 +202,7 @@ def as_tables(found: Mapping[str, Mapping[str, Measured]]) -> str:
     """Errors against the threads: of operators, and of rates."""
     heads = ("source", "operators: median error", "90 % within", "rates: 90 % within")
     lines = []
-    for source in FROM_REST:
+    for source in SOURCES:
         errors, rates = [], []
         for by in found.values():
             true, said = by[THREADS], by[source]
