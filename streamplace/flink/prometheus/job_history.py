@@ -65,16 +65,16 @@ IDLE_MS = "accumulateIdleTimeMs"
 EMITTED, TAKEN, PENDING = "emitted", "taken", "pending"
 """Rates of tuples and records of the operator that is a source, and what waits for it."""
 ATTEMPTS, SAMPLES = "attempts", "samples"
-"""Numbers of series of a subtask, more than one in a window in which it was started again, and of
+"""Number of series of a subtask, which is two in a window in which it was restarted, and number of
 their samples."""
 BUFFERS = "buffers"
 """Number of buffers that a subtask receives."""
 WAKE_SECONDS, MIN_WORKING = 60e-6, 0.1
-"""Time until a thread that waits for a buffer runs, and least share of its busy time in which it
-does; measured for six jobs (docs/explanation/flink-measurement.md)."""
-MIN_SAMPLES = 0.75
-"""Least number of samples in a window in which a subtask ran all the time, relative to the windows
-beside it."""
+"""Time until a thread that waits for a buffer runs, and minimum share of its busy time in which it
+does (measured: benchmarks/cpu_sources.py)."""
+MIN_COVERAGE = 0.75
+"""Minimum ratio of the samples in a window to those in an adjacent one, if a subtask ran in both
+all the time."""
 FITTED_WINDOWS = 200
 """Most windows that costs are fitted to; they are means of adjacent ones."""
 SPREAD = BY_REPORTER._replace(words="CPU of whole TaskManagers, which all run the same operators")
@@ -169,8 +169,8 @@ class JobHistory:
         """
         found = {}
         samples = np.pad(np.nan_to_num(self.metrics[SAMPLES]), ((0, 0), (1, 1)))
-        beside = np.maximum(samples[:, :-2], samples[:, 2:])
-        is_partial = np.isfinite(self.tuples) & (samples[:, 1:-1] < MIN_SAMPLES * beside)
+        adjacent = np.maximum(samples[:, :-2], samples[:, 2:])
+        is_partial = np.isfinite(self.tuples) & (samples[:, 1:-1] < MIN_COVERAGE * adjacent)
         for task, rows in self._of_task.items():
             here = np.isfinite(self.tuples[rows])
             number = np.array([self.rows[i].number for i in rows]).reshape(-1, 1)

@@ -3,9 +3,10 @@
 No metric shows the streams of a job, so its plan comes from the running job, by REST. Counters are
 preferred to the gauges of rates, which are means of a minute.
 
-Flink's busy time is the time since the start less idle and back-pressured time, whose counters lag
-behind by milliseconds: it falls now and then, and Prometheus takes each fall for a restart, adding
-all busy time so far. So it is calculated from the other two, which never fall.
+Flink's counter of busy time is the time since the start less idle and back-pressured time. The
+counters of these lag by milliseconds, so busy time decreases now and then. Prometheus takes each
+decrease for a restart, and adds all busy time so far. So busy time is computed here from idle and
+back-pressured time, which never decrease.
 """
 
 import itertools
@@ -295,7 +296,7 @@ def _presence(prometheus: Prometheus, name: str, matcher: str, span: TimeRange) 
 
 
 def _scrape_interval(prometheus: Prometheus, matcher: str, grid: TimeGrid) -> float:
-    """Seconds between two samples of a series: of a minute if it has some, or of five."""
+    """Seconds between two samples of a series, from five minutes if one has fewer than three."""
     every = [prometheus.address.selector(metric, matcher) for metric in RECORDS_IN]
     interval = 0.0
     for seconds in (60, 300):
