@@ -133,10 +133,7 @@ def test_what_the_table_says_is_so_on_kubernetes(run, pods, tmp_path, name, mode
 @pytest.mark.slow
 @pytest.mark.xdist_group("kubernetes")
 def test_what_is_advised_for_an_application_changes_it(run, pods, tmp_path):
-    """It ends with a savepoint, and goes on from there with the parallelism of the plan.
-
-    That is 1, or 2 as now where so few tuples use no more CPU than Java itself.
-    """
+    """It ends with a savepoint, and goes on from there with the parallelism of the plan: 1."""
     wide = {"parallelism.default": "2", "taskmanager.numberOfTaskSlots": "2"}
     (tmp_path / "offers.toml").write_text(
         '[[offers]]\nname = "box"\nprice = 1\nmips = "2500 MIPS"\n'
@@ -157,7 +154,7 @@ def test_what_is_advised_for_an_application_changes_it(run, pods, tmp_path):
     with pods.application("again", "100", "16", **settings) as (rest, job):
         vertices = rest.job(job)["vertices"]
         assert rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]["external_path"] == path
-    assert {vertex["parallelism"] for vertex in vertices} == {number} <= {1, 2}
+    assert {vertex["parallelism"] for vertex in vertices} == {number} == {1}
 
 
 def test_a_program_that_cannot_be_planned_is_refused_before_the_job_is_measured(shop, tmp_path):
