@@ -133,10 +133,13 @@ def test_what_the_table_says_is_so_on_kubernetes(run, pods, tmp_path, name, mode
 @pytest.mark.slow
 @pytest.mark.xdist_group("kubernetes")
 def test_what_is_advised_for_an_application_changes_it(run, pods, tmp_path):
-    """It ends with a savepoint, and goes on from there with the parallelism of the plan: 1."""
+    """It ends with a savepoint, and goes on from there with the parallelism of the plan: 1.
+
+    One pod of one slot has no room for the present parallelism of 2, which would stay otherwise.
+    """
     wide = {"parallelism.default": "2", "taskmanager.numberOfTaskSlots": "2"}
     (tmp_path / "offers.toml").write_text(
-        '[[offers]]\nname = "box"\nprice = 1\nmips = "2500 MIPS"\n'
+        '[[offers]]\nname = "box"\nprice = 1\nmips = "2500 MIPS"\nslots = 1\n'
     )
     own = settings_file(tmp_path, seconds=2, patience=4)
     with pods.application("count", "100", "16", **wide) as (rest, job):
