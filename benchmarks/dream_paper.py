@@ -9,8 +9,9 @@ says; a run that was stopped goes on after its last epoch.
 
 The throughputs of the graphs under greedy placements become a line of ``--runs``, and runs that are
 there are not made again. The weights are those of the epoch whose own samples were best in the
-mean. Prints means with two 95 % intervals, over graphs (of their means over the seeds) and over
-seeds (of their means over the graphs); `table` also draws the curves.
+mean. `table` prints means with two 95 % intervals, over graphs (of their means over the seeds) and
+over seeds (of their means over the graphs), `screening` what each choice adds to ``paper``, within
+both. Both draw curves, and `screening` its table.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import hypot
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +29,7 @@ from streamsim import throughput
 from studies import DATA, append_row, markdown, read_rows, test_problems, workers_options
 
 from streamplace import Cluster, Problem, StreamGraph, read_graphs, train
-from streamplace.drawing.figures import finish, line_style, panels, save
+from streamplace.drawing.figures import ORANGE, finish, line_style, new_figure, panels, save
 from streamplace.evaluate.paired import half_interval
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.datasets import drawn
@@ -101,6 +103,10 @@ class Run(NamedTuple):
         return f"{name}-{self.model}-{self.rate}-{self.seed}"
 
 
+Kind = tuple[int, str, str]
+"""Rate, model and choice of trainings that differ in their seed alone."""
+
+
 class Epochs(Watcher):
     """Prints every epoch of a run."""
 
@@ -143,10 +149,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if screens:  # weights of all runs would take 20 GB
             shutil.rmtree(given.output / run_of(row).words)
     found = recorded(path)
-    print(markdown(list((screened if screens else table)(runs, found, limit))))
-    if not screens:
-        for rate in given.rates:
-            draw([found[run] for run in runs if run.rate == rate], rate, given.output)
+    values = by_seed(runs, found)
+    print(markdown(list(screened(values) if screens else table(values, limit))))
+    for rate in given.rates:
+        draw([found[run] for run in runs if run.rate == rate], rate, given.output)
+        if screens:
+            draw_choices(rate, values, given.output)
 
 
 def runs_of(
@@ -248,11 +256,9 @@ def throughputs(model: str, weights: Path, problems: Sequence[Problem]) -> Float
     return np.array([float(throughput(problem.instance, p.index[None])[0]) for problem, p in pairs])
 
 
-def by_seed(
-    runs: Sequence[Run], found: Mapping[Run, Mapping[str, Any]]
-) -> dict[tuple[int, str, str], Floats]:
-    """Throughputs [seeds, graphs] by rate, model and choice."""
-    values: dict[tuple[int, str, str], list[list[float]]] = {}
+def by_seed(runs: Sequence[Run], found: Mapping[Run, Mapping[str, Any]]) -> dict[Kind, Floats]:
+    """Throughputs [seeds, graphs] by kind of training."""
+    values: dict[Kind, list[list[float]]] = {}
     for run in runs:
         values.setdefault((run.rate, run.model, run.choice), []).append(found[run]["throughputs"])
     return {key: np.array(rows) for key, rows in values.items()}
@@ -268,29 +274,37 @@ def intervals(values: Floats) -> dict[str, str]:
     }
 
 
-def table(
-    runs: Sequence[Run], found: Mapping[Run, Mapping[str, Any]], limit: int | None
-) -> Iterator[dict[str, str]]:
+def table(values: Mapping[Kind, Floats], limit: int | None) -> Iterator[dict[str, str]]:
     """Rows of METIS and of each model and preset."""
     metis: dict[int, Floats] = {}
-    for (rate, model, choice), values in by_seed(runs, found).items():
+    for (rate, model, choice), throughput_by_seed in values.items():
         if rate not in metis:
             metis[rate] = metis_values(rate, limit)
             yield row_of(rate, "metis", "METIS", metis[rate][None], metis[rate])
-        yield row_of(rate, model, f"{VARIANTS[model]}, {choice}", values, metis[rate])
+        title = f"{VARIANTS[model]}, {choice}"
+        yield row_of(rate, model, title, throughput_by_seed, metis[rate])
 
 
-def screened(
-    runs: Sequence[Run], found: Mapping[Run, Mapping[str, Any]], limit: int | None
-) -> Iterator[dict[str, str]]:
-    """Rows of each choice, with its difference to the preset ``paper`` over the same graphs."""
-    every = by_seed(runs, found)
-    for (rate, model, choice), values in every.items():
-        row = {"tuples/s": f"{rate:,}", "": VARIANTS[model], "choice": choice, **intervals(values)}
-        if (text := every.get((rate, model, "paper"))) is not None and choice != "paper":
-            more = (values - text).mean(axis=0)
-            row["more than paper"] = f"{more.mean():+.3f} ± {half_interval(more):.3f}"
-        yield {**row, "more than paper": row.get("more than paper", "–")}
+def screened(values: Mapping[Kind, Floats]) -> Iterator[dict[str, str]]:
+    """A row per choice: what it adds to the mean of ``paper`` for each model, and within what.
+
+    The half intervals over graphs and over seeds are added as independent errors.
+    """
+    for rate in dict.fromkeys(rate for rate, *_ in values):
+        for choice in CHOICES:
+            row = {"tuples/s": f"{rate:,}", "choice": choice}
+            for model, title in VARIANTS.items():
+                text = values.get((rate, model, "paper"))
+                if text is None or (those := values.get((rate, model, choice))) is None:
+                    row[title] = "–"
+                elif choice == "paper":
+                    row[title] = f"{those.mean():.3f}"
+                else:
+                    more = those - text
+                    halves = half_interval(more.mean(axis=0)), half_interval(more.mean(axis=1))
+                    row[title] = f"{more.mean():+.3f} ± {hypot(*halves):.3f}"
+            if any(row[title] != "–" for title in VARIANTS.values()):
+                yield row
 
 
 def metis_values(rate: int, limit: int | None) -> Floats:
@@ -331,9 +345,30 @@ def draw(rows: Sequence[Mapping[str, Any]], rate: int, folder: Path) -> None:
             low, high = values.min(axis=0), values.max(axis=0)
             axis.fill_between(epochs, low, high, color=style["color"], alpha=0.25, linewidth=0)
         axis.set_xlabel("epoch")
-        axis.set_ylabel("mean throughput of samples, share of the full rate")
+    axes[0].set_ylabel("mean throughput of samples")
     title = f"Training graphs, {rate:,} tuples/s: mean and range over seeds"
     save(finish(figure, title), folder / f"curves-{rate}.svg")
+
+
+def draw_choices(rate: int, values: Mapping[Kind, Floats], folder: Path) -> None:
+    """Draw the mean of every training by its choice, and the interval of their mean over graphs."""
+    names = [name for name in CHOICES if (rate, "dream", name) in values][::-1]
+    figure, axes = new_figure(len(VARIANTS), width=3.2, height=0.26 * len(names) + 0.8)
+    for axis, (model, title) in zip(axes, VARIANTS.items(), strict=True):
+        axis.set_title(title, fontsize=10)
+        axis.set_yticks(range(len(names)), names if axis is axes[0] else [""] * len(names))
+        axis.set_ylim(-0.6, len(names) - 0.4)
+        axis.set_xlabel("mean throughput")
+        for i, name in enumerate(names):
+            if (those := values.get((rate, model, name))) is None:
+                continue
+            mean, half = those.mean(), half_interval(those.mean(axis=0))
+            axis.errorbar(mean, i, xerr=half, fmt="|", color="#333333", capsize=3)
+            axis.scatter(those.mean(axis=1), [i] * len(those), s=14, color=ORANGE, zorder=3)
+            if name == "paper":
+                axis.axvline(mean, color="#999999", linewidth=0.8)
+    title = f"100 graphs that no training has seen, {rate:,} tuples/s: trainings, mean and interval"
+    save(finish(figure, title), folder / f"choices-{rate}.svg")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ use crate::arithmetic::{largest_of, max};
 use crate::equation::{link_at, n_resources, pressure};
 use crate::instance::{Id, Instance};
 
-/// Most resources for which the largest load is found by a scan: vector instructions make that
+/// Largest number of resources whose largest load is found by a scan: vector instructions make that
 /// cheaper than maintaining a tree.
 const SCANNED: usize = 250;
 

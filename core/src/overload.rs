@@ -12,11 +12,11 @@ use crate::arithmetic::{max, min};
 use crate::instance::{Id, Instance};
 use crate::table::Table;
 
-/// Most rounds.
+/// Largest number of rounds.
 const MAX_ROUNDS: usize = 50;
 /// Largest change in a round after which the rest would change nothing.
 const STEADY: f64 = 1e-6;
-/// Most steps to find a level.
+/// Largest number of steps to find a level.
 const MAX_STEPS: usize = 64;
 /// Share by which a level may miss.
 const TIE: f64 = 1e-12;
@@ -69,7 +69,7 @@ impl Needs {
     }
 }
 
-/// Shares of operators and streams that a round assumes, and those that it finds.
+/// Shares of operators and streams: assumed by a round, and computed by it.
 struct Rounds<'a> {
     instance: &'a Instance,
     needs: &'a Needs,
@@ -81,7 +81,7 @@ struct Rounds<'a> {
     own: Vec<f64>,
     /// [M] what each stream would carry if all of it was accepted
     offered: Vec<f64>,
-    /// [N] what operators want, and what they take in at most by their CPU and their outputs
+    /// [N] demand of operators, and its limit by their CPU and their outputs
     wanted: Vec<f64>,
     free: Vec<f64>,
 }
@@ -224,7 +224,7 @@ impl Rounds<'_> {
         change
     }
 
-    /// Level up to which inputs of a port are accepted that together are what is taken in.
+    /// Level up to which the inputs of a port are accepted, so that their sum is the port's input.
     fn accepted_level(&self, v: usize, port: usize, generated: f64, taken: f64) -> f64 {
         let instance = self.instance;
         let mut size = generated;
@@ -261,7 +261,7 @@ impl Instance {
     }
 }
 
-/// The level up to which each resource fills what items want of it; infinite if all.
+/// The level up to which each resource serves demands; infinite if it serves all.
 fn fill(of: &[Id], wanted: &[f64], room: &[f64]) -> Vec<f64> {
     let mut left = room.to_vec();
     let mut count = vec![0.0; room.len()];

@@ -3,7 +3,7 @@
 use crate::instance::Id;
 use crate::table::Table;
 
-const MOST_ROUNDS: usize = 50;
+const MAX_ROUNDS: usize = 50;
 /// Share up to which two sums count as equal.
 const ROUNDING: f64 = 1e-9;
 
@@ -14,7 +14,7 @@ const ROUNDING: f64 = 1e-9;
 #[must_use]
 pub fn exchanged(traffic: &Table, wire: &Table, kind: &[Id]) -> Vec<Id> {
     let mut at: Vec<Id> = (0..kind.len() as Id).collect();
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut is_better = false;
         for a in 0..at.len() {
             for b in 0..a {

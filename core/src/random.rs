@@ -44,7 +44,7 @@ impl Xorshift {
     }
 }
 
-/// Numbers of the state of the Mersenne twister, and the distance of those that are combined.
+/// Size of the Mersenne twister's state, and the distance between combined numbers.
 const N: usize = 624;
 const M: usize = 397;
 

@@ -15,11 +15,11 @@ use crate::rivals::Rules;
 use crate::steady::Throughput;
 use crate::table::Table;
 
-/// Most nodes of branch and bound for one lost device.
+/// Largest number of nodes of branch and bound for one lost device.
 pub const MAX_NODES: usize = 5_000;
-/// Most units of a lost device for branch and bound.
+/// Largest number of units of a lost device for branch and bound.
 const MAX_UNITS: usize = 64;
-/// Most rounds of moves of single units.
+/// Largest number of rounds of moves of single units.
 const MAX_ROUNDS: usize = 20;
 /// Share by which a peak must be lower to count.
 const ROUNDING: f64 = 1e-12;
@@ -132,7 +132,7 @@ struct Search {
     /// peak that is low enough
     enough: f64,
     nodes: usize,
-    /// [D] class of an empty device that was tried for the present unit
+    /// [D] class of an empty device already tried for the present unit
     tried: Vec<bool>,
 }
 
@@ -522,7 +522,7 @@ impl<'a> Survival<'a> {
 }
 
 impl Partial {
-    /// Add to a load, and remember what it was.
+    /// Add to a load, and record its former value.
     fn raise(&mut self, r: usize, load: f64) {
         if load > 0.0 {
             self.journal.push((r, self.loads[r]));

@@ -23,7 +23,7 @@ pub struct Entry {
 /// Tuples/s to and from the peer of an entry.
 pub type Tuples = (f64, f64);
 
-/// Units and the streams between them; whoever has a checked level may trust its indices.
+/// Units and the streams between them; the indices of a checked level are valid.
 #[derive(Clone, Debug)]
 pub struct Level {
     /// [U, C] load as a fraction of a device of each type

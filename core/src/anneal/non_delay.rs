@@ -84,7 +84,7 @@ impl NonDelay {
         makespan
     }
 
-    /// Add a task to those that wait on its device.
+    /// Add a task to the queue of its device.
     fn enter(&mut self, tasks: &Tasks, sequence: &Sequence, v: usize) {
         let a = sequence.place[v] as usize;
         self.following[v] = self.head[a];

@@ -23,7 +23,7 @@ const REORDER: f64 = 0.3;
 /// of a group.
 const TOGETHER: f64 = 0.25;
 const CLUSTERS: f64 = 0.6;
-const MOST_UNITS: usize = 16;
+const MAX_UNITS: usize = 16;
 /// Share of moves to the device of a neighbour.
 const BESIDE: f64 = 0.5;
 /// Share of moves to the device with the least moving cost, if moving costs count.
@@ -69,7 +69,7 @@ impl Annealing {
             best_place: vec![0; n],
             best: f64::INFINITY,
             used: vec![0.0; d],
-            group: Vec::with_capacity(MOST_UNITS),
+            group: Vec::with_capacity(MAX_UNITS),
             random: Xorshift::new(seed),
             current: 0.0,
             temperature: 0.0,
@@ -115,7 +115,7 @@ impl Annealing {
         self.stand(tasks, makespan);
     }
 
-    /// Try `moves` moves, of which at most `stop` are made, while the temperature falls by a factor
+    /// Try `moves` moves and make at most `stop` of them, while the temperature falls by a factor
     /// per move; return whether all were tried before the best was `enough`.
     #[allow(clippy::too_many_arguments)]
     pub fn run(
@@ -246,7 +246,7 @@ impl Annealing {
             largest = 2;
             at_home = random.uniform() < CLUSTERS;
             if at_home {
-                largest += random.choose(MOST_UNITS - 1);
+                largest += random.choose(MAX_UNITS - 1);
             }
         }
         for _ in 0..2 * (largest - 1) {

@@ -20,7 +20,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The task that was waited for.
+    /// The task whose end was awaited.
     #[must_use]
     pub fn task(self) -> Option<usize> {
         match self {

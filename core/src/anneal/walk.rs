@@ -20,20 +20,20 @@ use crate::watch::Watch;
 
 /// Probability that a neighbour on the same device moves along.
 const GROW: f64 = 0.5;
-/// Most units of a move, and most neighbours of them to examine.
-const MOST_MOVED: usize = 128;
-const MOST_ENTRIES: usize = 256;
+/// Largest numbers of units of a move, and of examined neighbours of theirs.
+const MAX_MOVED: usize = 128;
+const MAX_ENTRIES: usize = 256;
 /// Share of a device's memory; smaller than the tolerance for legal placements.
 const MEMORY_SLACK: f64 = 1e-10;
-const LONGEST_ROUND: i64 = 2_000_000;
+const MAX_ROUND_LENGTH: i64 = 2_000_000;
 /// Rounds of which one begins at random.
 const RANDOM_EVERY: i64 = 4;
-const USUAL_SLACK: f64 = 0.05;
+const DEFAULT_SLACK: f64 = 0.05;
 const HOT: f64 = 0.06;
 const COLD: f64 = 0.002;
 /// Upper limits of these temperatures, in units of the squared target.
-const HOTTEST: f64 = 0.03;
-const COLDEST: f64 = 1e-4;
+const MAX_HOT: f64 = 0.03;
+const MAX_COLD: f64 = 1e-4;
 const COOL_EVERY: i64 = 64;
 /// With U units, the best placement is copied at most every U / `EVERY_COPY` proposals.
 const EVERY_COPY: i64 = 16;
@@ -124,7 +124,7 @@ impl Walk {
             best_peak: level.peak(&place, &loads),
             used: used(level, &place),
             loads,
-            moved: Vec::with_capacity(MOST_MOVED + 1),
+            moved: Vec::with_capacity(MAX_MOVED + 1),
             mark: vec![0; place.len()],
             place,
             stamp: 0,
@@ -268,13 +268,13 @@ impl Walk {
         let (stamp, a) = (self.stamp, self.place[u]);
         self.mark[u] = stamp;
         let (mut done, mut entries) = (0, 0);
-        while done < self.moved.len() && entries < MOST_ENTRIES {
+        while done < self.moved.len() && entries < MAX_ENTRIES {
             let around = level.around(self.moved[done] as usize);
             done += 1;
             entries += around.len();
             for entry in around {
                 let w = entry.peer as usize;
-                let full = self.moved.len() == MOST_MOVED;
+                let full = self.moved.len() == MAX_MOVED;
                 if self.mark[w] == stamp || self.place[w] != a || full {
                     continue;
                 }
@@ -367,7 +367,7 @@ impl Walk {
             self.keep_if_best(level);
         }
         self.round += 1;
-        self.length = self.length.max((2 * self.length).min(LONGEST_ROUND));
+        self.length = self.length.max((2 * self.length).min(MAX_ROUND_LENGTH));
         self.step = 0;
         self.place.copy_from_slice(&self.best);
         self.used = used(level, &self.place);
@@ -376,13 +376,13 @@ impl Walk {
         }
         if self.round > 1 {
             let narrower = self.width * self.settings.tighten;
-            self.width = max(narrower, min(self.width, USUAL_SLACK));
+            self.width = max(narrower, min(self.width, DEFAULT_SLACK));
         }
         level.fill_loads(&self.place, &mut self.loads);
         self.aim(level);
         let squared = self.target * self.target;
-        let hot = min(HOT * self.heat, HOTTEST * squared);
-        let cold = min(COLD * self.heat, COLDEST * squared);
+        let hot = min(HOT * self.heat, MAX_HOT * squared);
+        let cold = min(COLD * self.heat, MAX_COLD * squared);
         self.temperature = hot;
         self.cooling = (cold / hot).powf(COOL_EVERY as f64 / self.length as f64);
     }

@@ -18,7 +18,7 @@ use crate::table::Table;
 use crate::watch::Watch;
 
 /// Tuples in all queues, or events, above which a run is given up.
-pub const MOST_WAITING: usize = 1 << 20;
+pub const MAX_WAITING: usize = 1 << 20;
 /// Share of a run before tuples count.
 const WARM: f64 = 0.2;
 /// Time of admission, before a source takes a tuple in.
@@ -69,7 +69,7 @@ pub fn follow(
     let mut run = Tuples::new(instance, wiring, placement, plan, (random, seed))?;
     run.begin();
     let mut written = 0;
-    while !run.events.is_full() && run.waiting < MOST_WAITING - 1 {
+    while !run.events.is_full() && run.waiting < MAX_WAITING - 1 {
         go_on(watch, EVENT)?;
         let Some(event) = run.events.take().filter(|event| event.time <= horizon) else {
             return Ok(written);
@@ -94,7 +94,7 @@ pub fn follow(
 struct Cores {
     /// number of cores
     count: usize,
-    /// times from which those that were used are free
+    /// times at which used ones become free
     free: Vec<f64>,
     /// seconds that a core is taken for a second of work
     stretch: f64,
@@ -214,7 +214,7 @@ impl<'a> Tuples<'a> {
             seconds: seconds.collect(),
             random,
             generator: Xorshift::in_state(state),
-            events: Events::new(MOST_WAITING),
+            events: Events::new(MAX_WAITING),
             cores: cores(instance, wiring, &plan),
             servers: servers(instance, wiring, placement, &plan),
             ports: vec![VecDeque::new(); instance.port_start[placement.len()] as usize],

@@ -9,7 +9,7 @@ use crate::arithmetic::max;
 
 /// Capacity of a pane, as a multiple of the tuples at full rate between two advances. Without it,
 /// a window that falls behind would take in its entire backlog at once and fall behind further.
-const MOST: f64 = 2.0;
+const MAX_PANE: f64 = 2.0;
 
 impl<A: Ages> Run<'_, A> {
     /// Release held results, advance when due, then take in min(waiting, limit / cost) tuples.
@@ -36,7 +36,7 @@ impl<A: Ages> Run<'_, A> {
             v,
             limit - spent,
             slice,
-            |_, _, _, state| max(MOST * comes - state.panes[pane], 0.0),
+            |_, _, _, state| max(MAX_PANE * comes - state.panes[pane], 0.0),
             |take, stamp, _, _, state, ages| {
                 ages.collect(pane, state.panes[pane], take, stamp);
                 state.panes[pane] += take;

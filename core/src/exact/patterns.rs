@@ -6,11 +6,11 @@
 
 use crate::watch::Watch;
 
-/// Most patterns of a device.
-const MOST_PATTERNS: usize = 2_000;
+/// Largest number of patterns of a device.
+const MAX_PATTERNS: usize = 2_000;
 /// Limits of the words of patterns, and of the steps to enumerate them.
-const MOST_WORDS: usize = 4_000;
-const MOST_STEPS: usize = 200_000;
+const MAX_WORDS: usize = 4_000;
+const MAX_STEPS: usize = 200_000;
 
 /// A hub, and the other units by kind.
 pub struct Hub {
@@ -112,7 +112,7 @@ impl Hub {
             }
             if is_maximal {
                 patterns.extend_from_slice(&now);
-                if patterns.len() > MOST_PATTERNS * n {
+                if patterns.len() > MAX_PATTERNS * n {
                     return None;
                 }
             }
@@ -152,7 +152,7 @@ impl Hub {
     ) -> Option<(Vec<i64>, Vec<f64>)> {
         let n = self.n_kinds();
         let (mut words, mut works, mut now) = (vec![], vec![], vec![0; n]);
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let (work, sent, taken) = self.needs(&now);
             let is_linked = now[n - 1] == 1 || (sent <= cut && taken <= cut);
             if least <= work && work <= cut && is_linked {
@@ -161,7 +161,7 @@ impl Hub {
                     word.wrapping_add(count.wrapping_shl(shift))
                 }));
                 works.push(work);
-                if words.len() > MOST_WORDS {
+                if words.len() > MAX_WORDS {
                     return None;
                 }
             }

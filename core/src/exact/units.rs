@@ -9,7 +9,7 @@ use crate::instance::{Id, Platform};
 use crate::rivals::Rules;
 use crate::table::Table;
 
-/// Units and the streams between them; whoever has checked units may trust their indices.
+/// Units and the streams between them; the indices of checked units are valid.
 #[derive(Clone, Debug)]
 pub struct Units {
     /// [U, D] CPU load of unit u on device d, infinite where it may not run

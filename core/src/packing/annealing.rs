@@ -18,7 +18,7 @@ const BUNDLES: f64 = 0.5;
 /// Share of the moves that start at an overloaded machine.
 const EXCEEDED: f64 = 0.7;
 /// Cells of contents that moves touch even if no time is left, in a fifth of a millisecond.
-const LEAST_CELLS: usize = 200_000;
+const MIN_CELLS: usize = 200_000;
 
 /// Contents [D, N] with the least excess found in so many steps or until the watch ends the search,
 /// and their excess.
@@ -38,7 +38,7 @@ pub fn anneal(
     let (mut best, mut best_rows) = (min(f64::INFINITY, total), rows.clone());
     let (mut warmth, cooling) = (HOT, (COLD / HOT).powf(1.0 / steps.max(1) as f64));
     let cells = packing.n_operators() + packing.n_streams() + d;
-    let at_least = (LEAST_CELLS / cells.max(1)).max(1);
+    let at_least = (MIN_CELLS / cells.max(1)).max(1);
     let (mut moved, mut back) = (vec![], vec![]);
     for step in 0..steps {
         if best == 0.0 || d < 2 || (step >= at_least && watch.is_over(cells)) {

@@ -122,7 +122,7 @@ impl Needs {
 }
 
 impl Packing {
-    /// Derive what is needed often.
+    /// Derive values that are read often.
     #[must_use]
     pub fn new(needs: Needs) -> Self {
         let (n, m, types) = (needs.instructions.len(), needs.source.len(), needs.capacity.rows());
@@ -146,7 +146,7 @@ impl Packing {
         Self { needs, by_slot_group, alone, handling, rivals }
     }
 
-    /// Most subtasks of an operator whose shares are known, P.
+    /// Largest number of subtasks of an operator whose shares are known, P.
     #[must_use]
     pub fn most_subtasks(&self) -> usize {
         self.needs.most.columns() - 1
@@ -279,7 +279,7 @@ impl Packing {
     }
 }
 
-/// Sum over resources of what is used beyond a capacity.
+/// Sum over resources of the use beyond a capacity.
 #[must_use]
 pub fn excess_of(shares: &Use) -> f64 {
     let over = shares.iter().map(|share| share - 1.0).filter(|&over| over > SLACK);

@@ -134,7 +134,7 @@ impl Machine<'_> {
         best
     }
 
-    /// Use of the machine after an item came, by what it adds.
+    /// Use of the machine with one more item, from the use that the item adds.
     fn with(&mut self, item: &Item, now: &Use) -> Use {
         let before = self.around(item);
         for &v in &item.members {

@@ -102,7 +102,7 @@ impl Units {
         self.rivals.of(u).iter().any(|&v| place[v as usize] == Some(d))
     }
 
-    /// The device with least free memory that fits, after the one that was tried last.
+    /// The device with least free memory that fits, after the last one tried.
     fn tightest(
         &self,
         place: &[Option<Id>],

@@ -15,7 +15,7 @@ use super::sending::{fixed_seconds, sending_seconds};
 use crate::arithmetic::{max, min};
 use crate::table::Table;
 
-/// Most streams times pairs of devices for which every link is examined, in tenths of a second.
+/// Largest number of streams times pairs of devices for an examination of every link (about 0.1 s).
 const MAX_CELLS: usize = 100_000_000;
 
 /// Lower bounds of the makespan without noise, in seconds.

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::events::MOST_INDICES;
+use super::events::MAX_INDICES;
 use crate::check::{Wrong, indices, length, not_negative, permutation, shape};
 use crate::instance::{Id, NONE};
 use crate::table::Table;
 
 /// Numbers of cores are below it.
-const MOST_CORES: usize = 1 << 31;
+const MAX_CORES: usize = 1 << 31;
 
 /// An operator, and the streams that it sends; a record of `streamsim.passes.compiled.OPERATOR`.
 #[repr(C)]
@@ -109,7 +109,7 @@ impl Pass {
     /// Check lengths, indices and numbers.
     pub fn check(&self) -> Result<(), Wrong> {
         let (n, m, d) = (self.operators.len(), self.streams.len(), self.devices.len());
-        if n.max(m) > MOST_INDICES {
+        if n.max(m) > MAX_INDICES {
             return Err(format!("{n} operators and {m} streams are too many").into());
         }
         length("order", &self.order, n)?;
@@ -123,7 +123,7 @@ impl Pass {
         for device in &self.devices {
             not_negative("devices", [device.egress, device.ingress])?;
             indices("type", &[device.kind], self.work.columns())?;
-            indices("cores", &[device.cores], MOST_CORES)?;
+            indices("cores", &[device.cores], MAX_CORES)?;
         }
         not_negative("overhead", [self.gap, self.overhead, self.overhead_per_byte])?;
         self.check_streams()

@@ -10,8 +10,8 @@ use std::collections::{BinaryHeap, VecDeque};
 /// An event is kind | index.
 const INDEX_BITS: u32 = 28;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
-/// Most operators or streams of a pass.
-pub const MOST_INDICES: usize = 1 << INDEX_BITS;
+/// Largest number of operators or streams of a pass.
+pub const MAX_INDICES: usize = 1 << INDEX_BITS;
 
 /// An input arrived; its operator counts it; and it was the last one.
 pub const ARRIVED: u32 = 0;

@@ -245,7 +245,7 @@ impl Transfers {
 }
 
 impl Run<'_> {
-    /// Post the output that stream `e` carries to the network, unless that was done before.
+    /// Post the output that stream `e` carries to the network, unless it is posted already.
     pub fn post(&mut self, e: usize) {
         let first = self.streams[e].first;
         let posted = &mut self.net.streams[first as usize].posted;

@@ -60,7 +60,7 @@ pub struct Decision {
     pub steps: Vec<f32>,
     /// [D]
     pub open: Vec<bool>,
-    /// [D] preference for every device, -∞ where it is not open
+    /// [D] preference for every device, -∞ for closed devices
     pub logits: Vec<f64>,
     /// [D, H] layers
     first: Table<f32>,

@@ -15,7 +15,7 @@ pub const OF_DEVICE: usize = 20;
 pub const OF_STEP: usize = 6;
 
 /// Largest value of a feature that has no bound of its own.
-const MOST: f64 = 4.0;
+const MAX_VALUE: f64 = 4.0;
 
 /// A problem as pilot sees it.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct Features {
     pub order: Vec<Id>,
     /// [D] class of interchangeable devices
     group: Vec<Id>,
-    /// [U] load where it is least
+    /// [U] smallest load over devices
     least: Vec<f64>,
     /// [D] mean yardsticks per byte/s of the links out of a device
     wire: Vec<f64>,
@@ -256,38 +256,39 @@ impl State {
             let wire = features.wire[a];
             let peak = max(max(self.peak, after), worst);
             let room = 1.0 - after;
-            let for_coming = if after < 1.0 { min(MOST, room / (self.coming + 1e-3)) } else { 0.0 };
+            let for_coming =
+                if after < 1.0 { min(MAX_VALUE, room / (self.coming + 1e-3)) } else { 0.0 };
             let row: [f64; OF_DEVICE] = [
-                min(MOST, self.load[a]),
-                min(MOST, after),
-                min(MOST, max(0.0, after - 1.0)),
-                min(MOST, worst),
-                min(MOST, max(0.0, worst - 1.0)),
+                min(MAX_VALUE, self.load[a]),
+                min(MAX_VALUE, after),
+                min(MAX_VALUE, max(0.0, after - 1.0)),
+                min(MAX_VALUE, worst),
+                min(MAX_VALUE, max(0.0, worst - 1.0)),
                 if flow > 0.0 { home / flow } else { 0.0 },
-                min(MOST, home * wire),
-                min(MOST, cut),
-                min(MOST, self.loose[a] * wire),
+                min(MAX_VALUE, home * wire),
+                min(MAX_VALUE, cut),
+                min(MAX_VALUE, self.loose[a] * wire),
                 one_if(self.units[a] == 0),
                 one_if(self.last == Some(a)),
                 if own > 0.0 { least / own } else { 1.0 },
-                min(MOST, peak - self.peak),
+                min(MAX_VALUE, peak - self.peak),
                 for_coming,
-                min(MOST, room.abs() * 10.0),
-                min(MOST, own),
+                min(MAX_VALUE, room.abs() * 10.0),
+                min(MAX_VALUE, own),
                 most_free - max(0.0, 1.0 - self.load[a]),
                 one_if(home > 0.0),
-                min(MOST, max(flows.fullest_out[a], flows.fullest_in[a])),
-                min(MOST, wire * flow),
+                min(MAX_VALUE, max(flows.fullest_out[a], flows.fullest_in[a])),
+                min(MAX_VALUE, wire * flow),
             ];
             devices.row_mut(a).copy_from_slice(&row.map(|value| value as f32));
         }
         let n = features.order.len();
         let row: [f64; OF_STEP] = [
             self.coming / (self.all_load + 1e-9),
-            min(MOST, self.coming / (free + 1e-3)),
-            min(MOST, self.peak),
+            min(MAX_VALUE, self.coming / (free + 1e-3)),
+            min(MAX_VALUE, self.peak),
             f64::from(used) / d as f64,
-            min(MOST, most_free),
+            min(MAX_VALUE, most_free),
             (t % n) as f64 / n as f64,
         ];
         steps.copy_from_slice(&row.map(|value| value as f32));

@@ -163,7 +163,7 @@ pub fn positive(x: f32) -> f32 {
     if 0.0 > x { 0.0 } else { x }
 }
 
-/// Raise what is below 0 to it.
+/// Replace negative values by 0.
 #[inline]
 pub fn rectify(row: &mut [f32]) {
     for x in row {

@@ -17,14 +17,14 @@ pub const OF_STEP: usize = 10;
 /// Column of the share of inputs at home, before those of outputs and partners.
 const AT_HOME: usize = 10;
 /// Largest value of a feature that is a share of the span, and with a minus the smallest.
-const MOST: f64 = 4.0;
+const MAX_VALUE: f64 = 4.0;
 
 /// A problem; seconds.
 #[derive(Clone, Debug)]
 pub struct Features {
     /// [N, D] least seconds from the end of a task on a device to the end of the pass
     pub after: Table,
-    /// [N] work where it is quickest
+    /// [N] smallest work over devices
     pub least: Vec<f64>,
     /// [N] bytes that a task receives
     pub coming: Vec<f64>,
@@ -226,7 +226,7 @@ impl State {
 }
 
 fn share(seconds: f64, span: f64) -> f64 {
-    if span > 0.0 { min(MOST, max(-MOST, seconds / span)) } else { 0.0 }
+    if span > 0.0 { min(MAX_VALUE, max(-MAX_VALUE, seconds / span)) } else { 0.0 }
 }
 
 /// Seconds by which the pass would take longer if all else were as before.

@@ -9,7 +9,7 @@ use super::arrays::{Column, attribute, attributes_of, exports, wrong};
 use super::instance::Problem;
 use super::remaining::Remaining;
 use crate::engine::runs::{self, Log, Sums};
-use crate::engine::single_tuples::{self, MOST_WAITING, Randomness, Times};
+use crate::engine::single_tuples::{self, MAX_WAITING, Randomness, Times};
 use crate::engine::wiring::{Policy, Settings, Wiring};
 use crate::engine::{Stopped, rates};
 use crate::instance::Instance;
@@ -78,7 +78,7 @@ fn tuple_times<'py>(
     if weights.0.len() != instance.n_operators() || !horizon.is_finite() {
         return Err(wrong("weights do not fit, or the horizon is not finite"));
     }
-    let rows = tuples.saturating_add(MOST_WAITING);
+    let rows = tuples.saturating_add(MAX_WAITING);
     let (times, written) = fill(py, [&[3, rows]], |[times], watch| {
         let (since_generation, rest) = times.split_at_mut(rows);
         let (since_admission, weight) = rest.split_at_mut(rows);

@@ -18,12 +18,12 @@ use crate::instance::{Id, Platform};
 use crate::rivals::Rules;
 use crate::table::Table;
 
-/// Most cells of placements for which memory is taken at once.
+/// Largest number of cells of placements for which memory is taken at once.
 const FIRST_CELLS: usize = 1 << 20;
-/// Most devices over which units are spread.
-const MOST_DEVICES: usize = 1 << 20;
-/// Most states of packings and of covered units.
-const MOST_STATES: f64 = 1e7;
+/// Largest number of devices over which units are spread.
+const MAX_DEVICES: usize = 1 << 20;
+/// Largest number of states of packings and of covered units.
+const MAX_STATES: f64 = 1e7;
 
 /// The core's copy of `streamplace.placers.exact.units.Units`.
 #[pyclass(frozen, name = "Units", module = "streamsim._core")]
@@ -161,7 +161,7 @@ fn spread(
     steps: i64,
     remaining: Remaining,
 ) -> PyResult<(Option<bool>, Option<Table<i64>>)> {
-    if n_devices > MOST_DEVICES {
+    if n_devices > MAX_DEVICES {
         return Err(wrong(format!("{n_devices} devices are too many")));
     }
     Ok(match remaining.watched(|watch| hub.spread(limit, n_devices, steps, watch))? {
@@ -222,10 +222,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Hub {
     }
 }
 
-/// Numbers of items, of which there are not too many combinations.
+/// Numbers of items, with a bounded number of combinations.
 fn checked_counts(counts: Vec<i64>) -> PyResult<Vec<i64>> {
     let states: f64 = counts.iter().map(|&count| count as f64 + 1.0).product();
-    if counts.iter().any(|&count| count < 0) || states > MOST_STATES {
+    if counts.iter().any(|&count| count < 0) || states > MAX_STATES {
         return Err(wrong("counts are negative, or have too many combinations"));
     }
     Ok(counts)

@@ -12,7 +12,7 @@ use crate::instance::Id;
 struct Incremental {
     problem: Py<Problem>,
     state: LoadState,
-    /// Operator and former device of every move that was not undone.
+    /// Operator and former device of every move in effect.
     moves: Vec<(Id, Id)>,
 }
 

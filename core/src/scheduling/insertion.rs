@@ -216,7 +216,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// A schedule without tasks, of which the `shortest` takes so many seconds.
+    /// An empty schedule; `shortest` is the time of the shortest task in seconds.
     #[must_use]
     pub fn new(tasks: &Tasks, shortest: f64) -> Self {
         let (n, d) = (tasks.n_tasks(), tasks.n_devices());

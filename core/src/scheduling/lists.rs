@@ -1,4 +1,4 @@
-//! List scheduling by ranks, of which several orders of equal ones are tried.
+//! List scheduling by ranks, with several orders of tasks of equal rank.
 
 use super::insertion::{Choice, Inserter, ListSchedule};
 use super::ranks::by_rank;

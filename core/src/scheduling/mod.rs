@@ -5,7 +5,7 @@
 //! - `homes`: the devices of units that stay together, and of their rivals.
 //! - `insertion`, `lists`: list scheduling, and the best of several orders of equal ranks.
 //! - `soonest`, `batches`: by earliest start, and batch by batch.
-//! - `eft`: the device on which one task finishes earliest, all others left as they are.
+//! - `eft`: the device on which a task finishes earliest while all others stay.
 
 mod batches;
 mod eft;
