@@ -243,7 +243,7 @@ export function spread(title: string, label: string, rows: readonly Row[]): HTML
 }
 
 /** Most dots of a row. */
-const MOST_DOTS = 400;
+const MAX_DOTS = 400;
 
 function spreadOf(title: string, label: string, rows: readonly Row[], width: number): SVGElement {
   const longest = Math.max(...rows.map((row) => widthOf(row.name)));
@@ -263,7 +263,7 @@ function spreadOf(title: string, label: string, rows: readonly Row[], width: num
     );
     if (sorted.length === 0) return;
     const q = (share: number): number => x.at(quantile(sorted, share));
-    const dots = Math.min(MOST_DOTS, sorted.length);
+    const dots = Math.min(MAX_DOTS, sorted.length);
     svg.append(
       s("rect", { class: "quartiles", x: q(0.25), y: y - 8, width: Math.max(1, q(0.75) - q(0.25)), height: 16, rx: 3 }),
       s("line", { class: "median", x1: q(0.5), x2: q(0.5), y1: y - 9, y2: y + 9 }),

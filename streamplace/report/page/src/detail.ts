@@ -1,4 +1,4 @@
-/** The operator that is selected: what it takes, whom it serves, and where it could be. */
+/** The selected operator: its loads, its neighbours, and its possible devices. */
 
 import { at } from "./document";
 import { button, h, named, replace } from "./dom";
@@ -8,8 +8,8 @@ import type { Situation } from "./situation";
 import { bytes, counted, number, percent, shown } from "./text";
 import type { WhatIf } from "./whatif";
 
-const MOST_PREVIEWS = 64;
-const MOST_NEIGHBOURS = 12;
+const MAX_PREVIEWS = 64;
+const MAX_NEIGHBOURS = 12;
 
 export class Detail {
   readonly element = h("section", { class: "panel detail" });
@@ -95,7 +95,7 @@ export class Detail {
     const { box, whatif } = this;
     if (!box || !whatif) return;
     const device = whatif.state.place[box.operators[0]];
-    const previews = choosing && this.facts.devices.length <= MOST_PREVIEWS;
+    const previews = choosing && this.facts.devices.length <= MAX_PREVIEWS;
     const options = this.facts.devices.map((_, a) => {
       const why = a === device ? "" : whatif.forbidden(box.operators, a);
       const result = why
@@ -119,7 +119,7 @@ export class Detail {
       const v = streams.target[e];
       if (inside.has(u) === inside.has(v)) return;
       const [list, other] = inside.has(u) ? [out, v] : [into, u];
-      if (list.length < MOST_NEIGHBOURS) list.push(this.neighbour(e, other, situation));
+      if (list.length < MAX_NEIGHBOURS) list.push(this.neighbour(e, other, situation));
     });
     return [
       into.length > 0 && h("div", { class: "neighbours" }, h("h4", {}, "Receives from"), ...into),

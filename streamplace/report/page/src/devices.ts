@@ -8,9 +8,9 @@ import type { Situation } from "./situation";
 import { counted, number, percent } from "./text";
 import type { WhatIf } from "./whatif";
 
-const MOST = 120;
+const MAX_DEVICES = 120;
 /** Most devices in the sentence about a loss. */
-const MOST_NAMED = 6;
+const MAX_NAMED = 6;
 
 interface Row {
   readonly element: HTMLElement;
@@ -30,7 +30,7 @@ export class DeviceList {
     private readonly whatif: () => WhatIf | undefined,
   ) {
     const list = h("div", { class: "devices" });
-    const count = Math.min(MOST, facts.devices.length);
+    const count = Math.min(MAX_DEVICES, facts.devices.length);
     for (let a = 0; a < count; a++) {
       this.rows.push(this.row(a));
       put(list, this.rows[a].element);
@@ -130,12 +130,12 @@ function lossOf(whatif: WhatIf, facts: Facts): string {
   const counts = new Map<number, number>();
   place.forEach((a, v) => away.place[v] === away.device && counts.set(a, (counts.get(a) ?? 0) + 1));
   const moves = [...counts].sort((a, b) => b[1] - a[1]).map(([a, count]) => `${number(count)} to ${facts.device(a)}`);
-  const more = moves.length > MOST_NAMED ? `, and more to ${counted(moves.length - MOST_NAMED, "other device")}` : "";
+  const more = moves.length > MAX_NAMED ? `, and more to ${counted(moves.length - MAX_NAMED, "other device")}` : "";
   const only = place.every((a, v) => a === away.place[v] || away.place[v] === away.device);
   const reached = whatif.situation.throughput;
   return [
     `Without ${name}, ${reached < 1 ? "at least " : ""}${percent(reached)} is carried; with it, ${percent(whatif.throughputBefore)}.`,
-    moves.length === 0 ? "It runs no operator." : `${only ? "Only its" : "Its"} operators move: ${moves.slice(0, MOST_NAMED).join(", ")}${more}.`,
+    moves.length === 0 ? "It runs no operator." : `${only ? "Only its" : "Its"} operators move: ${moves.slice(0, MAX_NAMED).join(", ")}${more}.`,
     only ? "" : "Others were moved by hand.",
   ].join(" ").trim();
 }

@@ -7,7 +7,7 @@ import type { Situation } from "./situation";
 import { number, percent, shown } from "./text";
 
 /** Operators that are named where each of them fills a core. */
-const MOST_NAMED = 4;
+const MAX_NAMED = 4;
 /** Load above which a resource is too small. */
 export const FULL = 1 + 1e-9;
 
@@ -36,7 +36,7 @@ export class Facts {
     this.most = this.traffic_.reduce((most, size) => Math.max(most, size), 1);
   }
 
-  /** Bytes per second of every stream at full rate, as far as they are known. */
+  /** Bytes per second of every stream at full rate, if known. */
   get traffic(): Float64Array {
     return this.traffic_;
   }
@@ -58,7 +58,7 @@ export class Facts {
     return instance.load[i] + (instance.constant[i] ?? 0);
   }
 
-  /** Share that its busiest subtask takes at full rate of what it leaves of its core at any rate. */
+  /** Load of its busiest subtask at full rate, as a share of the core less constant loads. */
   core(v: number, device: number): number {
     const { instance } = this;
     if (!instance) return 0;
@@ -92,7 +92,7 @@ export class Facts {
     return `the ${limit.kind === "egress" ? "outgoing" : "incoming"} network card of ${name}`;
   }
 
-  /** Operators a subtask of which fills the core that limits first, the heaviest first. */
+  /** Operators with a subtask on the core that limits first, the heaviest first. */
   filling({ bottleneck, place }: Situation): number[] {
     if (bottleneck.kind !== "core" || bottleneck.load <= 1 || !this.instance) return [];
     const rows = Array.from(place, (_, v) => v).filter((v) => place[v] === bottleneck.device);
@@ -173,7 +173,7 @@ export class Facts {
     return `${percent(always)} at any rate, ${percent(pressure(load - always, always))} of the rest`;
   }
 
-  /** Operator of which a subtask is the bottleneck by its largest rate; -1 if there is none. */
+  /** Operator with a subtask that is the bottleneck by its largest rate; -1 without any. */
   private atLargestRate({ bottleneck, place }: Situation): number {
     const { instance } = this;
     if (bottleneck.kind !== "core" || !instance) return -1;
@@ -199,7 +199,7 @@ export class Facts {
 
   /** Which operators fill a core, as part of a sentence; nothing where none do. */
   private whoFills(rows: readonly number[]): string {
-    const names = rows.slice(0, MOST_NAMED).map((v) => this.name(v));
+    const names = rows.slice(0, MAX_NAMED).map((v) => this.name(v));
     if (names.length === 0) return "";
     if (names.length === 1) return `, which ${names[0]} fills alone`;
     return `, which each of ${names.join(", ")} fills`;
@@ -218,6 +218,6 @@ export class Facts {
 
 /** A few names. */
 function some(names: readonly string[]): string {
-  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : "";
-  return names.slice(0, MOST_NAMED).join(", ") + more;
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
+  return names.slice(0, MAX_NAMED).join(", ") + more;
 }

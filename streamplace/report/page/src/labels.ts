@@ -4,7 +4,7 @@
 const LETTER = 6.4;
 const LINE = 13;
 /** Most lines by which a label is moved away from its point. */
-const MOST_LINES = 12;
+const MAX_LINES = 12;
 const GAP = 8;
 
 export interface Frame {
@@ -29,7 +29,7 @@ export function spots(
     const free = ([a, b]: Spot): boolean =>
       a >= frame.left && a + width <= frame.right && b - LINE >= frame.top && b <= frame.bottom &&
       taken.every((box, i) => i === k || b - LINE >= box.y || box.y - LINE >= b || a >= box.x + box.width || box.x >= a + width);
-    const tried = Array.from({ length: MOST_LINES }, (_, i) => i * LINE).flatMap((far): Spot[] => [
+    const tried = Array.from({ length: MAX_LINES }, (_, i) => i * LINE).flatMap((far): Spot[] => [
       [x + GAP, y - 7 - far],
       [x - GAP - width, y - 7 - far],
       [x + GAP, y + 15 + far],

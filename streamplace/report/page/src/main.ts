@@ -1,4 +1,4 @@
-/** The page: reads the document, and shows what is in it. */
+/** The page: reads the document, and shows it. */
 
 import { differences, lossesOf, sentences, throughputsAt } from "./check";
 import { comparisonSection, meanTime } from "./comparison";

@@ -24,7 +24,7 @@ export interface Look {
   /** Operators and streams that Python marks as the limit of another objective. */
   readonly marked: ReadonlySet<number>;
   readonly markedStreams: ReadonlySet<number>;
-  /** Whether the full resource is what limits; otherwise only what is marked does. */
+  /** Whether the full resource limits; otherwise only marked ones do. */
   readonly byLoad: boolean;
   readonly source: ArrayLike<number>;
   readonly target: ArrayLike<number>;
@@ -41,18 +41,18 @@ export interface Visible {
 
 const STRIP = 26;
 /** Pixels per unit below which a box is a spot of colour without a name. */
-export const LEAST_DETAILED = 0.3;
+export const MIN_DETAILED = 0.3;
 
 export function paint(pen: Pen, look: Look, view: Visible): void {
   paintLanes(pen, look, view);
   const lines = look.scene.lines.filter((line) => meets(look.scene, line, view));
-  const detailed = view.scale >= LEAST_DETAILED && lines.length < 3000;
+  const detailed = view.scale >= MIN_DETAILED && lines.length < 3000;
   const limits = lines.filter((line) => isLimit(look, line));
   for (const line of lines) if (!isLimit(look, line)) paintLine(pen, look, line, detailed, view);
   for (const line of limits) paintLine(pen, look, line, detailed, view);
   look.scene.boxes.forEach((box, b) => {
     if (!inside(look.scene, box, view)) return;
-    if (view.scale < LEAST_DETAILED) paintDot(pen, look, box, b, view);
+    if (view.scale < MIN_DETAILED) paintDot(pen, look, box, b, view);
     else paintBox(pen, look, box, b);
   });
 }
@@ -133,7 +133,7 @@ function paintLine(pen: Pen, look: Look, line: Line, detailed: boolean, view: Vi
   pen.curve(points, { colour, width: Math.max(width, least) }, down);
 }
 
-/** Largest load of the links that a line uses; -1 where it stays on its device. */
+/** Largest load of the links that a line uses; -1 within a device. */
 function loadOf(look: Look, line: Line): number {
   const { situation, source, target } = look;
   if (!situation) return -1;

@@ -48,8 +48,8 @@ const LANE_LABEL = 104;
 const LANE_LETTER = 7;
 /** Pixels around a scene, most pixels per unit, and most that gaps grow by to fill a window. */
 export const MARGIN = 18;
-const LARGEST = 1.7;
-const MOST_SPREAD = 2.4;
+const MAX_SCALE = 1.7;
+const MAX_SPREAD = 2.4;
 /** How much larger a turned scene must be to be preferred. */
 const WORTH_TURNING = 1.35;
 
@@ -76,7 +76,7 @@ export function graphScene(problem: ProblemPart): Scene {
 
 /** Pixels per unit at which a scene fits into a window. */
 export function scaleFor({ width, height }: Scene, w: number, h: number): number {
-  return Math.max(0.01, Math.min(LARGEST, (w - 2 * MARGIN) / width, (h - 2 * MARGIN) / height));
+  return Math.max(0.01, Math.min(MAX_SCALE, (w - 2 * MARGIN) / width, (h - 2 * MARGIN) / height));
 }
 
 /** A graph as it fills a window best: from left to right or from top to bottom, with wider gaps. */
@@ -86,12 +86,12 @@ export function arranged(scene: Scene, w: number, h: number): Scene {
   return spread(best, w, h, scene.w / 2);
 }
 
-/** A scene with wider gaps between what is right of a place, as far as there is room. */
+/** A scene with wider gaps to the right of a place, as far as there is room. */
 function spread(scene: Scene, w: number, h: number, from: number): Scene {
   const gaps = scene.width - scene.w / 2 - from;
   const room = (w - 2 * MARGIN) / scaleFor(scene, w, h) - scene.width;
   if (gaps <= 0 || room <= 0) return scene;
-  const more = Math.min(MOST_SPREAD, 1 + room / gaps);
+  const more = Math.min(MAX_SPREAD, 1 + room / gaps);
   return placed(scene, scene.width + gaps * (more - 1), scene.height, (x, y) => [from + (x - from) * more, y]);
 }
 

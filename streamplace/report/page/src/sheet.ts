@@ -1,14 +1,14 @@
 /** What a scene is drawn on: SVG up to some hundred boxes, a canvas above. */
 
 import { h, s } from "./dom";
-import { LEAST_DETAILED, type Look, paint } from "./paint";
+import { MIN_DETAILED, type Look, paint } from "./paint";
 import { CanvasPen, FONT, SvgPen } from "./pen";
 import type { View } from "./view";
 
 /** Boxes and lines up to which a scene is SVG. */
-const MOST_SVG = 900;
+const MAX_SVG = 900;
 /** Boxes and lines above which moving the view shows a picture until it rests. */
-const MOST_LIVE = 3000;
+const MAX_LIVE = 3000;
 const REST_MS = 90;
 
 export interface Sheet {
@@ -19,7 +19,7 @@ export interface Sheet {
 }
 
 export function sheetFor(size: number, view: View): Sheet {
-  return size <= MOST_SVG ? new SvgSheet(view) : new CanvasSheet(view, size > MOST_LIVE);
+  return size <= MAX_SVG ? new SvgSheet(view) : new CanvasSheet(view, size > MAX_LIVE);
 }
 
 class SvgSheet implements Sheet {
@@ -36,12 +36,12 @@ class SvgSheet implements Sheet {
     const { width, height } = look.scene;
     const all = { x: -1e3, y: -1e3, w: width + 2e3, h: height + 2e3 };
     paint(new SvgPen(this.group), look, { ...all, scale: this.view.scale });
-    this.detailed = this.view.scale >= LEAST_DETAILED;
+    this.detailed = this.view.scale >= MIN_DETAILED;
     this.move();
   }
 
   follow(look: () => Look): void {
-    if (this.detailed === this.view.scale >= LEAST_DETAILED) this.move();
+    if (this.detailed === this.view.scale >= MIN_DETAILED) this.move();
     else this.draw(look());
   }
 

@@ -34,16 +34,16 @@ interface Press {
 }
 
 const STEP = 60;
-const LEAST_HEIGHT = 132;
+const MIN_HEIGHT = 132;
 
 /** Most pixels that a stage is high. */
 export function mostHeight(): number {
   return Math.max(340, Math.min(900, 0.66 * window.innerHeight));
 }
 
-/** Pixels that a scene needs of the height, where it has a width. */
+/** Height of a scene at a width, in pixels. */
 export function heightFor(scene: Scene, w: number): number {
-  return Math.max(LEAST_HEIGHT, scene.height * scaleFor(scene, w, mostHeight()) + 2 * MARGIN);
+  return Math.max(MIN_HEIGHT, scene.height * scaleFor(scene, w, mostHeight()) + 2 * MARGIN);
 }
 
 export class Stage {

@@ -21,7 +21,7 @@ export interface TableOptions {
 
 /** Rows of a table that can be filtered: at first, and at most. */
 const FIRST = 25;
-const MOST = 500;
+const MAX_ROWS = 500;
 /** Characters above which a name or a label is broken, or stands on a line of its own. */
 const LONG = 19;
 /** Text of a cell without a value. */
@@ -31,11 +31,11 @@ export function sortable(options: TableOptions): HTMLElement {
   let column = -1;
   let falling = false;
   let wanted = "";
-  let most = options.filter ? FIRST : MOST;
+  let most = options.filter ? FIRST : MAX_ROWS;
   const body = h("tbody");
   const rest = h("p", { class: "hint", "aria-live": "polite" });
   const all = button("", () => {
-    most = MOST;
+    most = MAX_ROWS;
     fill();
   });
   const numeric = options.head.map(
@@ -75,10 +75,10 @@ export function sortable(options: TableOptions): HTMLElement {
     );
     if (column >= 0) rows.sort((a, b) => (falling ? -1 : 1) * order(a[column], b[column], falling));
     replace(body, ...rows.slice(0, most).map((row) => rowElement(row, options.head, numeric)));
-    const more = rows.length - Math.max(most, MOST);
+    const more = rows.length - Math.max(most, MAX_ROWS);
     rest.textContent = more > 0 ? `${counted(more, "row")} more; filter to see them.` : "";
-    all.hidden = rows.length <= most || most === MOST;
-    all.textContent = `Show ${rows.length > MOST ? MOST : `all ${rows.length}`} rows`;
+    all.hidden = rows.length <= most || most === MAX_ROWS;
+    all.textContent = `Show ${rows.length > MAX_ROWS ? MAX_ROWS : `all ${rows.length}`} rows`;
   }
 }
 

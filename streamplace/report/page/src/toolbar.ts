@@ -156,7 +156,7 @@ export class Toolbar {
     return JSON.stringify({ graph: name, assignment, ...priority, ...order }, null, 2);
   }
 
-  /** A command for a shell that simulates the placement, with the rate that was chosen. */
+  /** A shell command that simulates the placement at the chosen rate. */
   private command(): string {
     const factor = this.bench.whatIf?.state.rate ?? 1;
     const rate = factor === 1 ? "" : ` --rate ${Number((factor * totalRate(this.problem)).toPrecision(12))}`;

@@ -7,7 +7,7 @@ import type { Box } from "./scene";
 import { percent } from "./text";
 import type { WhatIf } from "./whatif";
 
-const MOST = 48;
+const MAX_DEVICES = 48;
 
 export class Tray {
   readonly element = h("div", { class: "tray", hidden: true });
@@ -23,7 +23,7 @@ export class Tray {
     this.whatif = whatif;
     this.above = -1;
     const zones = h("div", { class: "zones" });
-    this.facts.devices.slice(0, MOST).forEach((_, a) => {
+    this.facts.devices.slice(0, MAX_DEVICES).forEach((_, a) => {
       const why = whatif.forbidden(box.operators, a);
       const home = box.operators.every((v) => whatif.state.place[v] === a);
       const zone = h("div", { class: `zone${why && !home ? " closed" : ""}`, "data-device": a });

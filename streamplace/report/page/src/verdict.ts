@@ -1,4 +1,4 @@
-/** The result in large figures, beside what it was before. */
+/** The result in large figures, beside the former one. */
 
 import { h, replace } from "./dom";
 import type { PlacementPart, ProblemPart } from "./document";
@@ -70,7 +70,7 @@ export class Verdict {
     };
   }
 
-  /** What will be measured of a graph that was measured before, with the confidence of its errors. */
+  /** Expected measurement of a measured graph, with the confidence of its errors. */
   private measured(now: Outcome): Card | undefined {
     const { errors } = this.problem;
     const { pressure } = now.situation;

@@ -76,7 +76,7 @@ export class WhatIf {
     return this.situation_;
   }
 
-  /** One pass under the present placement; absent where its rules are others. */
+  /** One pass under the present placement; absent if its rules differ. */
   get times(): Times | undefined {
     if (!this.simulation) return undefined;
     if (!this.times_) {
@@ -116,7 +116,7 @@ export class WhatIf {
     this.listeners.push(listener);
   }
 
-  /** Operators that move together with some: those that share their units. */
+  /** Operators that move together with some: the other operators of their units. */
   together(operators: readonly number[]): number[] {
     const { unit } = this.problem.operators;
     if (!unit) return [...operators];
@@ -219,7 +219,7 @@ export class WhatIf {
     if (away) this.enter({ ...this.state, what: "device put back", place: away.place, away: undefined });
   }
 
-  /** Throughput with the device that is away, where it and its operators were. */
+  /** Throughput with the removed device and its operators in place. */
   get throughputBefore(): number {
     return throughputOf(new Loads(this.instance, this.state.away?.place ?? this.state.place));
   }

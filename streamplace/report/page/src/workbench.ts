@@ -408,7 +408,7 @@ export class Workbench {
   }
 }
 
-/** Why nothing can be moved, in a sentence; "" where it can. */
+/** Reason why nothing can be moved, as a sentence; "" if something can. */
 function reasonOff(problem: ProblemPart): string {
   const sentence = (why: string): string => `Nothing can be moved here: ${why.replace(/\.$/, "")}.`;
   if (problem.what_if) return sentence(problem.what_if);

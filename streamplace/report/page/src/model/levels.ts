@@ -5,11 +5,11 @@ import { type Bottleneck, Loads } from "./loads";
 import { flowAt, inParts } from "./parts";
 import { throughputOf } from "./steady";
 
-/** Sources that run at one share of their rates, what is full there, and who holds them there. */
+/** Sources that run at one share of their rates, the full resources, and their users. */
 export interface Level {
   readonly share: number;
   readonly sources: number[];
-  /** Operators because of which no placement carries these sources further. */
+  /** Operators that limit these sources in every placement. */
   readonly stuck: number[];
   readonly limit: Pick<Bottleneck, "kind" | "device" | "peer">;
 }

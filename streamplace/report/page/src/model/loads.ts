@@ -3,7 +3,7 @@
  * The resources of D devices are one array: D devices, D·D ordered links, D outgoing network cards,
  * D incoming ones. A load is `loads[r] + carry[r]`: what every addition rounds off is carried, so
  * that a load comes back to what it was when its operators do. Of devices and cores, leaves hold the
- * load as a fraction of what is not taken at any rate.
+ * load as a fraction of what constant loads leave.
  */
 
 import { type Instance, handlingSeconds, pressure } from "./instance";
@@ -15,7 +15,7 @@ export interface Bottleneck {
   readonly device: number;
   /** The receiving device of a link, else -1. */
   readonly peer: number;
-  /** Share that the full rate takes, with what is taken at any rate. */
+  /** Share in use at the full rate, constant loads included. */
   readonly load: number;
 }
 
@@ -78,7 +78,7 @@ export class Loads {
     if (perCore) this.setCore(v);
   }
 
-  /** Load of the fullest resource, as a fraction of what is not taken at any rate. */
+  /** Load of the fullest resource, as a fraction of what constant loads leave. */
   get peak(): number {
     return this.tree[1];
   }
@@ -93,7 +93,7 @@ export class Loads {
     return Math.max(0, this.constants[a] + this.constantsCarry[a]);
   }
 
-  /** Share of a device at full rate, with what is taken at any rate. */
+  /** Share of a device in use at full rate, constant loads included. */
   device(a: number): number {
     return this.at(a) + this.constant(a);
   }

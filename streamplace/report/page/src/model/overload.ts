@@ -4,9 +4,9 @@ import { type Instance, handlingSeconds, pressure } from "./instance";
 import { Loads } from "./loads";
 import { flowAt, inParts } from "./parts";
 
-const MOST_ROUNDS = 50;
+const MAX_ROUNDS = 50;
 const STEADY = 1e-6;
-const MOST_STEPS = 64;
+const MAX_STEPS = 64;
 const TIE = 1e-12;
 
 /** Share of its rate that each source gets if all sources offer theirs. */
@@ -66,7 +66,7 @@ class Rounds {
   }
 
   shares(): Float64Array {
-    for (let round = 0; round < MOST_ROUNDS; round++) {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
       this.forward();
       if (Math.max(this.fillDevices(), this.fillWires(), this.backward()) < STEADY) break;
     }
@@ -176,7 +176,7 @@ class Rounds {
     return change;
   }
 
-  /** Level up to which inputs are accepted that together are what is taken in. */
+  /** Level up to which inputs are accepted, so that their sum is the intake. */
   private levelOf(streams: Int32Array, generated: number, taken: number): number {
     const { intake } = this.instance.flow;
     let size = generated;
@@ -184,7 +184,7 @@ class Rounds {
     if (size <= 0) return 1;
     let level = taken / size;
     let low = 0;
-    for (let i = 0; i < MOST_STEPS; i++) {
+    for (let i = 0; i < MAX_STEPS; i++) {
       let total = generated * Math.min(1, level);
       let rest = level < 1 ? generated : 0;
       for (const e of streams) {
@@ -200,7 +200,7 @@ class Rounds {
   }
 }
 
-/** Level up to which each resource fills what items want of it; infinite if that is all. */
+/** Level up to which each resource serves demands; infinite if it serves all. */
 function filled(of: Int32Array, wanted: Float64Array, room: Float64Array): Float64Array {
   const left = room.slice();
   const count = new Float64Array(room.length);
