@@ -74,8 +74,8 @@ def size_bytes(text: Quantity) -> float:
 def seconds(text: Quantity) -> float:
     """Time in seconds.
 
-    >>> seconds("10 ms")
-    0.01
+    >>> seconds("10 ms"), seconds("100 µs")
+    (0.01, 0.0001)
     """
     return _parse(text, _SECONDS, "time", "'10 ms' or '0.5 s'")
 
@@ -256,7 +256,9 @@ def _number(text: Quantity, units: dict[str, float], what: str, example: str) ->
         raise UnitError(
             f"{what} {quoted(text)} has the unknown unit {quoted(unit)}; write {example}"
         )
-    value = float(number) * units[unit]
+    factor = units[unit]
+    # 100 µs is 1e-4 s, but 100 * 1e-6 is not
+    value = float(number) * factor if factor >= 1 else float(number) / round(1 / factor)
     return Stated(value) if what in ("bandwidth", "speed") else value
 
 
