@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamplace.errors import SettingError
@@ -39,6 +40,17 @@ class Caching:
             self._compiled[name] = make(self)
         value: T = self._compiled[name]
         return value
+
+
+def kept(make: Callable[[S], T]) -> Callable[[S], T]:
+    """Let a function of one object compute its value once for each object; see `Caching`."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    @wraps(make)
+    def value(item: S) -> T:
+        return item.cached(name, make)
+
+    return value
 
 
 class Displayed:

@@ -27,7 +27,7 @@ from streamplace.display.sheets import with_counts, with_rest
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.message_text import quoted, shown
-from streamplace.model.mixins import data_frame, verdict_of
+from streamplace.model.mixins import data_frame, kept, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 from streamplace.model.subtasks import operators_by_subtask
@@ -168,12 +168,9 @@ class Transfer:
     arrival: float
 
 
+@kept
 def least_makespan(problem: Problem) -> float:
     """Lower bound on the seconds of one pass, for any placement."""
-    return problem.cached("least_makespan", _least_makespan)
-
-
-def _least_makespan(problem: Problem) -> float:
     from streamsim.passes import bounds
 
     rules = problem.rules
