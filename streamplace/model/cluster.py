@@ -268,7 +268,12 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
     [0, 1, 0]
     """
     matrices = [matrix for matrix in matrices if not _is_uniform(matrix)]
-    prints = [_fingerprints(matrix) for matrix in matrices]
+    # Hashes of the sorted cells of every row and of every column: equal for swappable devices.
+    prints = [
+        [hash(cells.tobytes()) for cells in np.sort(side, axis=1)]
+        for matrix in matrices
+        for side in (matrix, matrix.T)
+    ]
     representatives: dict[Hashable, list[tuple[int, int]]] = {}
     classes = np.empty(len(devices), np.int32)
     n_classes = 0
@@ -292,13 +297,6 @@ def _is_uniform(matrix: Floats) -> bool:
         return True
     off_diagonal = matrix.ravel()[1:].reshape(len(matrix) - 1, -1)[:, :-1]
     return bool((off_diagonal == off_diagonal[0, 0]).all())
-
-
-def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:
-    """Hashes of the sorted cells of every row and of every column: equal for swappable devices."""
-    sides = (np.sort(side, axis=1) for side in (matrix, matrix.T))
-    rows, columns = ([hash(cells.tobytes()) for cells in side] for side in sides)
-    return list(zip(rows, columns, strict=True))
 
 
 def _symmetric(matrix: Floats, a: int, b: int) -> bool:

@@ -15,15 +15,14 @@ from streamsim._core import Survival
 
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.cluster import Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.expansion import Expansion
-from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.survives import Loss, freedom_of, loss_by
 from streamplace.planning.demand import slot_groups
 from streamplace.planning.deployment import (
     TOLERANCE,
+    PlannedDeployment,
     acceptor,
     deployed,
     paired,
@@ -40,15 +39,11 @@ MAX_EXACT = 32
 
 
 def losses_of(
-    problem: PlanProblem,
-    expansion: Expansion,
-    cluster: Cluster,
-    placement: Placement,
-    devices: Ints,
+    problem: PlanProblem, deployment: PlannedDeployment, devices: Ints
 ) -> tuple[Loss, ...]:
     """Loss of each of these devices, with the share that the others carry; the worst first."""
-    placing = placing_of(problem, expansion, cluster, placement, devices)
-    core = _core(problem, expansion, placing)
+    placing, placement = placing_of(problem, deployment, devices), deployment.placement
+    core = _core(problem, deployment.expansion, placing)
     enough = inf if len(devices) <= MAX_EXACT else problem.settings.survives
     losses = [loss_by(core, placing, placement, device, enough) for device in placement.pes()]
     return tuple(sorted(losses, key=lambda loss: loss.relative_throughput))
@@ -92,13 +87,7 @@ class _Respreading:
         deployment = deployed(problem, packed)
         count = len(packed.kinds)
         self._devices = np.arange(count) if packed.devices is None else packed.devices
-        placing = placing_of(
-            problem,
-            deployment.expansion,
-            deployment.cluster,
-            deployment.placement,
-            self._devices.astype(np.int32),
-        )
+        placing = placing_of(problem, deployment, self._devices.astype(np.int32))
         self._instance = placing.instance
         self._core = _core(problem, deployment.expansion, placing)
         self._packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
