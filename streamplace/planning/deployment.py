@@ -36,7 +36,7 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.packing import Accept, PackedMachines, largest_use, packing_of
+from streamplace.planning.packing import Accept, PackedMachines, packing_of, uses
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanLimit
 
@@ -352,7 +352,7 @@ def moved(
     rows = deployment.expansion.fold(placement_of(placing, place))[:, devices].T
     other = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
-    return other if largest_use(packing, other).max() <= 1 + SLACK else packed
+    return other if uses(packing, other.kinds, other.rows).max() <= 1 + SLACK else packed
 
 
 def placing_of(problem: PlanProblem, deployment: PlannedDeployment, devices: Ints) -> Problem:

@@ -53,9 +53,9 @@ from streamplace.planning.packing import (
     Packing,
     allowed,
     capacities,
-    largest_use,
     packing_of,
     renumbered,
+    uses,
 )
 from streamplace.planning.parallelism import parallelism_on_fastest, streams_between
 from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
@@ -326,7 +326,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         at_rate = deployed(unreserved, packed)
     demand = unreserved.demand
     packing = packing_of(demand, catalogue, packed.parallelism)
-    use = largest_use(packing, packed)
+    use = uses(packing, packed.kinds, packed.rows)
     if at_rate.is_apart:
         use = np.maximum(use, _simulated_use(at_rate, packed))
     counts = packed.counts(len(catalogue.offers))
