@@ -92,17 +92,17 @@ def command_of(
     *,
     group: click.Group | None = None,
     cls: type[GroupedCommand] = GroupedCommand,
-    prepared: Callable[[V, dict[str, Any]], V] | None = None,
+    prepared: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: {},
 ) -> click.Command:
     """Command that runs a verb and prints its answer.
 
-    ``prepared`` adds the values of further options to the request.
+    ``prepared`` makes further fields of the request from the values of further options.
     """
 
     def run(settings: V, as_json: bool, **values: Any) -> int:
         progress = Terminal(as_json=as_json)
         try:
-            settings = settings if prepared is None else prepared(settings, values)
+            settings = settings.model_copy(update=prepared(values))
             answer = settings.run(progress)
         except KeyboardInterrupt:
             if (status := settings.when_stopped(progress)) is None:

@@ -55,9 +55,9 @@ def command() -> None:
 def _family_command(family: "Family") -> click.Command:
     from streamplace.families.parameters import options
 
-    def with_family(request: Generate, values: dict[str, Any]) -> Generate:
+    def with_family(values: dict[str, Any]) -> dict[str, Any]:
         typed = {name: value for name, value in values.items() if value is not None}
-        return request.model_copy(update={"family": family.name, "parameters": typed})
+        return {"family": family.name, "parameters": typed}
 
     suffix = "json" if family.parameters().n_graphs == 1 else "jsonl.gz"
     example = EXAMPLES.get(family.name, f"generate {family.name} -o {family.name}.{suffix}")

@@ -1,7 +1,5 @@
 """``streamplace import``: graphs from foreign formats."""
 
-from typing import Any
-
 import click
 
 from streamplace.api.data_sets import Import
@@ -24,16 +22,11 @@ class ImportCommand(GroupedCommand):
         return [source, *others[:1], *options, *others[1:]]
 
 
-def _with_options(request: Import, values: dict[str, Any]) -> Import:
-    chosen = [name for name, is_set in values.items() if is_set]
-    return request.model_copy(update={"reader_options": chosen})
-
-
 command = command_of(
     Import,
     "import",
     "Read graphs in the format of another tool.",
     "import dream published/ -o published.jsonl.gz",
     cls=ImportCommand,
-    prepared=_with_options,
+    prepared=lambda values: {"reader_options": [name for name in values if values[name]]},
 )

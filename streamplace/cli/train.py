@@ -1,7 +1,6 @@
 """``streamplace train``: training of a model on graphs of the user, with exact resumption."""
 
 import shlex
-from typing import Any
 
 import click
 
@@ -26,11 +25,6 @@ class TrainCommand(GroupedCommand):
             formatter.write_dl(rows)
 
 
-def _with_command(request: Train, _: dict[str, Any]) -> Train:
-    typed = shlex.join(["streamplace", *click.get_current_context().obj])
-    return request.model_copy(update={"command": typed})
-
-
 command = command_of(
     Train,
     "train",
@@ -38,5 +32,5 @@ command = command_of(
     "train dream --data b.jsonl.gz --rate 10000 --rate 20000 --out runs/dream; then: streamplace "
     "place g.json --placer dream:weights=runs/dream/best.safetensors",
     cls=TrainCommand,
-    prepared=_with_command,
+    prepared=lambda _: {"command": shlex.join(["streamplace", *click.get_current_context().obj])},
 )

@@ -8,6 +8,7 @@ from streamplace.display.report import duration, some
 from streamplace.model.defaults import BPS, MIPS
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
+from streamplace.model.mixins import kept
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bandwidth, format_speed
 
@@ -18,6 +19,7 @@ MAX_NAMES = 3
 """Names in a sentence."""
 
 
+@kept
 def assumptions(problem: Problem) -> tuple[str, ...]:
     """Assumptions for a problem, as sentences.
 
@@ -26,7 +28,12 @@ def assumptions(problem: Problem) -> tuple[str, ...]:
     >>> assumptions(Problem(one, Cluster.uniform()))[0]
     '5 default devices of 2500 MIPS, 1 Gbps, no memory limit (--cluster)'
     """
-    return problem.cached("assumptions", _of_problem)
+    graph, seconds = problem.graph, problem.seconds
+    free = not (graph.charged_ipt.any() or graph.charged_constant.any())
+    costs_nothing = free if seconds is None else not seconds.any()
+    cpu = (NO_CPU,) if costs_nothing else ()
+    machines = (*_of_cluster(problem), *_of_lost_devices(problem))
+    return (*machines, *cpu, *of_payload(graph), *_of_graph(graph))
 
 
 def assumed(sentences: Sequence[str]) -> tuple[str, ...]:
@@ -36,15 +43,6 @@ def assumed(sentences: Sequence[str]) -> tuple[str, ...]:
 
 def _few(names: Sequence[str]) -> str:
     return some(names, separator=", ", most=MAX_NAMES)
-
-
-def _of_problem(problem: Problem) -> tuple[str, ...]:
-    graph, seconds = problem.graph, problem.seconds
-    free = not (graph.charged_ipt.any() or graph.charged_constant.any())
-    costs_nothing = free if seconds is None else not seconds.any()
-    cpu = (NO_CPU,) if costs_nothing else ()
-    machines = (*_of_cluster(problem), *_of_lost_devices(problem))
-    return (*machines, *cpu, *of_payload(graph), *_of_graph(graph))
 
 
 def _of_lost_devices(problem: Problem) -> Iterator[str]:

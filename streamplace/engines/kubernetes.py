@@ -123,6 +123,8 @@ def _device(deployment: Deployment, element: Element, resource: str) -> str:
         f"{' ' * 18}- {{key: {key}, operator: In, values: [{quoted_yaml(value)}]}}"
         for key, value in labels(device)
     )
+    operators = deployment.unit_problem.graph.operators
+    size = math.ceil(sum(float(operators[name].memory) for name in element.operators) / 2**20)
     return DEVICE.format(
         title=comment([f"Device {listed([device.name])}"]),
         resource=resource,
@@ -130,18 +132,10 @@ def _device(deployment: Deployment, element: Element, resource: str) -> str:
         image=IMAGE,
         device=quoted_yaml(device.name),
         operators=quoted_yaml(json.dumps(element.operators, ensure_ascii=False)),
-        resources=_resources(deployment, element),
+        resources=f"{{requests: {{memory: {size}Mi}}}}" if size else "{}",
         folder=FOLDER,
         name=NAME,
     )
-
-
-def _resources(deployment: Deployment, element: Element) -> str:
-    """Memory request of a device: the sum of its operators' memory, if they have any."""
-    operators = deployment.unit_problem.graph.operators
-    memory = sum(float(operators[name].memory) for name in element.operators)
-    size = math.ceil(memory / 2**20)
-    return f"{{requests: {{memory: {size}Mi}}}}" if size else "{}"
 
 
 def labels(device: Device) -> Iterator[tuple[str, str]]:

@@ -540,15 +540,13 @@ def as_document(
 
 def _rate_document(
     rows: dict[str, Row], pairs: dict[str, dict[str, Paired]], trainings: Mapping[str, str]
-) -> dict[str, Any]:
-    placers = {name: _row_document(row, pairs[name]) for name, row in rows.items()}
+) -> Any:
+    placers = {
+        name: asdict(row) | {"paired": {rival: asdict(pair) for rival, pair in pairs[name].items()}}
+        for name, row in rows.items()
+    }
     means = {name: asdict(mean) for name, mean in over_trainings(rows, trainings).items()}
-    return {"placers": placers, **({"trainings": _finite(means)} if means else {})}
-
-
-def _row_document(row: Row, rivals: dict[str, Paired]) -> dict[str, Any]:
-    pairs = {name: asdict(pair) for name, pair in rivals.items()}
-    return {key: _finite(value) for key, value in {**asdict(row), "paired": pairs}.items()}
+    return _finite({"placers": placers, **({"trainings": means} if means else {})})
 
 
 def _key(rate: float | None) -> str:
@@ -703,14 +701,11 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
             counts = f"{pair.better} / {pair.equal} / {pair.worse}"
             ratio = cell(nan if pair.ratio is None else pair.ratio, "{:.4f}")
             ends = _ends(pair.interval, "{:.4f}".format)
-            tests = [_p(next(corrected)) if pair.graphs else "—" for _ in range(2)]
+            values = [next(corrected) for _ in range(2 if pair.graphs else 0)]
+            tests = [f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001" for p in values] or ["—", "—"]
             block.append((name, counts, *tests, ratio, ends))
         blocks.append(block)
     yield _blocks(compared, head, blocks)
-
-
-def _p(probability: float) -> str:
-    return "p < 0.0001" if probability < 1e-4 else f"p = {probability:.2g}"
 
 
 def _over_trainings(cases: Sequence[_Case], trainings: Mapping[str, str]) -> Iterator[Sheet]:

@@ -36,14 +36,10 @@ MIN_RANGE = 0.05
 """Minimum length of an axis of shares of the best, so that small differences look small."""
 
 
-def draw_distribution(results: ObjectiveResults, title: str) -> "Figure":
-    """Draw the paper's Figure 5, the share of graphs below each value, and box plots below it."""
-    return draw_distributions([results], title)
-
-
 def draw_distributions(results: Sequence[ObjectiveResults], title: str) -> "Figure":
     """Draw the distribution of every placer's values, in a column per objective and rate.
 
+    It is the paper's Figure 5, the share of graphs below each value, with box plots below it.
     Values other than shares are drawn as multiples of the best value of any placer.
     """
     cases = [(result, rate, row) for result in results for rate, row in _by_rate(result).items()]
@@ -201,7 +197,7 @@ def _by_rate(results: ObjectiveResults) -> dict[float | None, dict[str, ResultCo
 
 
 PLOTS: dict[str, Callable[[ObjectiveResults, str], "Figure | None"]] = {
-    "distribution": draw_distribution,
+    "distribution": lambda results, title: draw_distributions([results], title),
     "steps": draw_steps,
     "devices": draw_devices,
 }

@@ -47,10 +47,9 @@ class Spread:
     def of(cls, values: Iterable[float]) -> "Spread":
         """Spread of numbers, zeros if there are none."""
         column = np.fromiter(values, np.float64)
-        if not len(column):
-            return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        q1, median, q3 = (float(q) for q in np.quantile(column, (0.25, 0.5, 0.75)))
-        return cls(float(column.min()), q1, median, float(column.mean()), q3, float(column.max()))
+        column = column if len(column) else np.zeros(1)
+        least, q1, median, q3, most = np.quantile(column, (0, 0.25, 0.5, 0.75, 1)).tolist()
+        return cls(least, q1, median, float(column.mean()), q3, most)
 
 
 LABELS = {
@@ -227,7 +226,10 @@ def draw_statistics(statistics: GraphStatistics, data: str) -> "Figure":
     figure, axes = new_figure(3 if len(sizes) > 1 else 2, width=4.2, height=3.2)
     if len(sizes) > 1:
         numbers = np.array(statistics.operators, float)
-        _histogram(axes[0], numbers, _integer_bins(numbers), "operators per graph", "graphs")
+        bins = np.arange(numbers.min(), numbers.max() + 2) - 0.5  # around integers, or wider
+        if len(bins) > MAX_INTEGER_BINS:
+            bins = np.linspace(bins[0], bins[-1], MAX_BINS + 1)
+        _histogram(axes[0], numbers, bins, "operators per graph", "graphs")
         axes[0].locator_params("x", integer=True)
     elif sizes:
         each = " each" if len(statistics.operators) > 1 else ""
@@ -237,12 +239,6 @@ def draw_statistics(statistics: GraphStatistics, data: str) -> "Figure":
     _histogram(cpu, load, _bins(load), "CPU of an operator (devices)", "operators")
     _histogram(network, traffic, _bins(traffic), "traffic of a stream (links)", "streams")
     return finish(figure, f"{data}\n{statistics.units}")
-
-
-def _integer_bins(numbers: Floats) -> Floats:
-    """Edges of bins around integers, or of wider bins if there are many."""
-    bins = np.arange(numbers.min(), numbers.max() + 2) - 0.5
-    return bins if len(bins) <= MAX_INTEGER_BINS else np.linspace(bins[0], bins[-1], MAX_BINS + 1)
 
 
 def _bins(values: Floats) -> Floats:

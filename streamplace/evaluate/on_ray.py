@@ -9,15 +9,13 @@ from typing import Any
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.io.extras import extra
+from streamplace.io.extras import LOOPBACK, quiet_ray
 from streamplace.model.message_text import quoted
 
 LOCAL = "ray"
 CONNECT_TIMEOUT_S = 5.0
 MAX_TRIES = 3
 """Tries of Ray for a task whose worker or node died."""
-LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Variable that Ray reads at its import; with 0, it listens on the loopback interface alone."""
 
 
 @contextmanager
@@ -32,9 +30,7 @@ def connected(on: str | None) -> Iterator[Any]:
     if on is None:
         yield
         return
-    if on == LOCAL and "ray" not in sys.modules:
-        os.environ.setdefault(LOOPBACK, "0")
-    ray = extra("ray")
+    ray = quiet_ray(is_local=on == LOCAL and "ray" not in sys.modules)
     if ray.is_initialized():
         yield ray
         return
@@ -43,8 +39,6 @@ def connected(on: str | None) -> Iterator[Any]:
             "Ray was imported before, and a Ray started here would listen on all interfaces; "
             f"set {LOOPBACK}=0 before the import, or start Ray yourself and use on='auto'"
         )
-    for feature in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
-        os.environ.setdefault(feature, "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if on == LOCAL:

@@ -146,11 +146,12 @@ def run_queues(
 
     Without duration, time step or capacity in ``settings``, they follow from the problem.
     """
-    from streamsim.engine import observe
+    from streamsim.engine import GivenSettings, observe
 
-    fitted = _fitted(problem, placement, settings)
+    given = settings or GivenSettings()
+    fitted = _fitted(problem, placement, given)
     observed = observe(problem.instance, placement.index[None, :], fitted.settings)
-    return _queue_run(problem, placement, fitted, observed, settings)
+    return _queue_run(problem, placement, fitted, observed, given)
 
 
 def run_queues_traced(
@@ -166,12 +167,11 @@ def run_queues_traced(
     return run, ticks._replace(latency=ticks.latency + service), fitted.settings
 
 
-def _fitted(problem: Problem, placement: Placement, settings: "GivenSettings | None") -> "Fit":
+def _fitted(problem: Problem, placement: Placement, settings: "GivenSettings") -> "Fit":
     """Settings of a run, and whether its result is reliable."""
-    from streamsim.engine import GivenSettings, fit
+    from streamsim.engine import fit
 
     problem.check(placement)
-    settings = settings or GivenSettings()
     for row in problem.instance.windows:
         if settings.dt is not None and row[2] < settings.dt * (1 - 1e-9):
             raise SettingError(
@@ -220,13 +220,10 @@ def _queue_run(
     placement: Placement,
     fitted: "Fit",
     observed: "Observations",
-    given: "GivenSettings | None",
+    given: "GivenSettings",
 ) -> QueueRun:
-    from streamsim.engine import GivenSettings
-
     runs, streams, settings = observed.runs, problem.graph.streams, fitted.settings
     valid = fitted.doubt is None
-    given = given or GivenSettings()
     arrivals, latency, processing = _latencies(problem, placement, fitted, observed, given)
 
     def determined(number: float) -> float | None:

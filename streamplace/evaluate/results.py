@@ -30,8 +30,8 @@ class _Result(NamedTuple):
     """Numbers of a record, without the devices of its operators."""
 
     problem: int
-    value: float
-    bound: float
+    value: float | None
+    bound: float | None
     milliseconds: float
     devices_used: int
     measures: Mapping[str, float]
@@ -39,15 +39,8 @@ class _Result(NamedTuple):
 
     @classmethod
     def of(cls, record: Record) -> "_Result":
-        return cls(
-            problem_number(record.problem),
-            nan if record.value is None else record.value,
-            nan if record.bound is None else record.bound,
-            record.milliseconds,
-            record.devices_used,
-            record.measures,
-            record.steps,
-        )
+        facts = (getattr(record, name) for name in cls._fields[1:])
+        return cls(problem_number(record.problem), *facts)
 
 
 class ResultColumns(NamedTuple):

@@ -183,13 +183,8 @@ class Runner:
             for named, _, terms in self._placers[judge.name]
         }
 
-    def is_current(self, record: Record) -> bool:
-        """Whether a saved record is of an objective of the comparison, and of the same code."""
-        code = self._codes.get(record.objective)
-        return code is not None and code in record.budget
-
     @cached_property
-    def _codes(self) -> dict[str, str]:
+    def codes(self) -> dict[str, str]:
         """Code of each objective."""
         return {judge.name: code_of(judge) for judge, _ in self._objectives}
 
@@ -200,7 +195,7 @@ class Runner:
         placers = [(named, named_placer(named.spec)) for named in self.comparison.aliased]
         return {
             judge.name: [
-                (named, placer, terms_of(placer, budget, seed, self._codes[judge.name]))
+                (named, placer, terms_of(placer, budget, seed, self.codes[judge.name]))
                 for named, placer in placers
             ]
             for judge, _ in self._objectives
@@ -329,7 +324,8 @@ def records_of(
         for record in () if file is None else read_records(file):
             if record.key[1:] in terms:
                 runner.saved[record.key] = record
-            if on_saved is not None and runner.is_current(record):
+            code = runner.codes.get(record.objective)
+            if on_saved is not None and code is not None and code in record.budget:
                 on_saved(record)
         items = problems.lines() if isinstance(problems, DataSet) else problems
         for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):

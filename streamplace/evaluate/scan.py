@@ -10,7 +10,6 @@ from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.trained_on import WeightGraphs
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.lines import Line
-from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by
 
@@ -52,26 +51,22 @@ class Scan:
 
 def scan(data: DataSet, jobs: int | None, on: str | None, seen: GraphsOfWeights) -> Scan:
     """Parse all problems of a data set, so that errors are reported before work begins."""
-    lines, scanned = data.lines(), partial(_scan_batch, data.reader, seen)
+    lines, scanned = data.lines(), partial(_scan_lines, data.reader, seen)
     batches = iter(lambda: list(islice(lines, BATCH)), [])
     return sum(parallel_map(scanned, batches, jobs, on), Scan())
 
 
+def _scan_lines(reader: Reader, seen: GraphsOfWeights, lines: list[Line]) -> Scan:
+    return scan_of(map(reader, lines), seen)
+
+
 def scan_of(problems: Iterable[Problem], seen: GraphsOfWeights) -> Scan:
     """Common properties of problems."""
-    return sum((_scan_of(problem.graph, seen) for problem in problems), Scan())
-
-
-def _scan_of(graph: StreamGraph, seen: GraphsOfWeights) -> Scan:
-    trained_on = {name: 1 for name, graphs in seen.items() if graph in graphs.trained_on}
-    chosen_by = {
-        name: 1
-        for name, graphs in seen.items()
-        if name not in trained_on and graph in graphs.chosen_by
-    }
-    rates, objectives = frozenset({graph.source_rate}), frozenset({suggested_by(graph)})
-    return Scan(1, rates, objectives, trained_on, chosen_by)
-
-
-def _scan_batch(reader: Reader, seen: GraphsOfWeights, batch: list[Line]) -> Scan:
-    return scan_of(map(reader, batch), seen)
+    total = Scan()
+    for graph in (problem.graph for problem in problems):
+        trained_on = {name: 1 for name, graphs in seen.items() if graph in graphs.trained_on}
+        others = {name: graphs for name, graphs in seen.items() if name not in trained_on}
+        chosen_by = {name: 1 for name, graphs in others.items() if graph in graphs.chosen_by}
+        rates, objectives = frozenset({graph.source_rate}), frozenset({suggested_by(graph)})
+        total += Scan(1, rates, objectives, trained_on, chosen_by)
+    return total

@@ -53,9 +53,10 @@ class Solver:
         proofs = self._records(problems, PROVER, "solving the training graphs")
         pairs = zip(problems, proofs, strict=True)
         unproven = [problem for problem, record in pairs if not record.proven]
-        best = {record.problem: record for record in proofs}
+        best, judge = {record.problem: record for record in proofs}, named_objective(self.objective)
         for record in self._records(unproven, SEARCHER, "searching graphs without a quick proof"):
-            if self._better(record, best[record.problem]):
+            value, other = record.value, best[record.problem].value
+            if other is None or (value is not None and judge.better(value, other)):
                 best[record.problem] = record
         return _placements(best[record.problem] for record in proofs)
 
@@ -64,11 +65,6 @@ class Solver:
         budget = Budget(evaluations=evaluations)
         found = self._records(problems, SEARCHER, "searching the training graphs", budget)
         return _placements(found)
-
-    def _better(self, record: Record, other: Record) -> bool:
-        if record.value is None or other.value is None:
-            return other.value is None
-        return named_objective(self.objective).better(record.value, other.value)
 
     def _records(
         self, problems: Sequence[Problem], placer: str, title: str, budget: Budget = EFFORT

@@ -152,9 +152,7 @@ def _row_document(row: Row, pair: Paired | None) -> dict[str, Any]:
     return {
         "mean": row.mean if placed else None,
         "of_best": row.of_best[0] if placed else None,
-        "better": None if pair is None else pair.better,
-        "equal": None if pair is None else pair.equal,
-        "worse": None if pair is None else pair.worse,
+        **{name: getattr(pair, name, None) for name in ("better", "equal", "worse")},
         "not_placed": row.failed,
     }
 

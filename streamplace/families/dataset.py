@@ -88,17 +88,24 @@ def write_dataset(
             "checksums; name a regular file"
         )
     splits: Counter[str] = Counter()
-    graphs = _watched(FAMILIES[family].generate(parameters, seed), splits, on_graph)
+
+    def watched() -> Iterator[StreamGraph | Problem]:
+        for item in FAMILIES[family].generate(parameters, seed):
+            yield item
+            count_split(item, splits)
+            on_graph(item)
+
     if path.name.endswith(ONE_GRAPH):
         if parameters.n_graphs != 1:
             raise SettingError(
                 f"{spot(path)}: can contain only one graph, but the parameters generate "
                 f"{parameters.n_graphs}; name a .jsonl or .jsonl.gz file"
             )
-        for item in graphs:
+        for item in watched():
             write_problem(item, path)
         return manifest_of(family, parameters, seed, path, 1, splits)
-    manifest = manifest_of(family, parameters, seed, path, write_problems(graphs, path), splits)
+    number = write_problems(watched(), path)
+    manifest = manifest_of(family, parameters, seed, path, number, splits)
     write_manifest(manifest, manifest_path(path))
     return manifest
 
@@ -124,17 +131,6 @@ def manifest_of(
         content_sha256=content_sha256(path),
         shards=shards,
     )
-
-
-def _watched(
-    graphs: Iterator[StreamGraph | Problem],
-    splits: Counter[str],
-    on_graph: Callable[[StreamGraph | Problem], None],
-) -> Iterator[StreamGraph | Problem]:
-    for item in graphs:
-        yield item
-        count_split(item, splits)
-        on_graph(item)
 
 
 def count_split(item: StreamGraph | Problem, splits: Counter[str]) -> None:

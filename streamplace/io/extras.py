@@ -1,6 +1,7 @@
 """Optional packages that some formats and learned placers need."""
 
 import importlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from streamplace.errors import MissingPackageError
 from streamplace.model.message_text import shown
 
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Variable that Ray reads at its import; with 0, it listens on the loopback interface alone."""
 LEARNING = ("torch", "torch_geometric")
 """Packages of the extras ``learn`` and ``torch-geometric``."""
 
@@ -24,6 +27,17 @@ def extra(package: str, name: str = "") -> Any:
             f"{package} is installed, but cannot be imported: {shown(str(error), 200)}; install "
             f"it again with: pip install --force-reinstall 'streamplace[{name}]'"
         ) from None
+
+
+def quiet_ray(*, is_local: bool) -> Any:
+    """Import Ray without statistics and bars; one to start here listens on loopback alone.
+
+    Variables that the user has set remain.
+    """
+    quiet = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT")
+    for variable in (*quiet, LOOPBACK) if is_local else quiet:
+        os.environ.setdefault(variable, "0")
+    return extra("ray")
 
 
 @contextmanager

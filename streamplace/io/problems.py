@@ -147,14 +147,11 @@ def problem_from(
     is_graph = len(parts) == 1  # then the document is not at fault
     with nullcontext() if is_graph else located(document.where):
         cluster = cluster or usual_cluster()
-        moving = _moving(parts["moving"], graph, cluster) if "moving" in parts else None
+        moving = None
+        if (part := parts.get("moving")) is not None:
+            startup = part.get("startup", np.zeros((graph.n_operators, cluster.n_devices)))
+            moving = Moving(part.get("state", graph.operators.memory), startup)
         return Problem(graph, cluster, constraints, parts.get("seconds"), moving)
-
-
-def _moving(part: dict[str, Any], graph: StreamGraph, cluster: Cluster) -> Moving:
-    """Costs of moving; by default the operators' memory, and no start-up time."""
-    startup = part.get("startup", np.zeros((graph.n_operators, cluster.n_devices)))
-    return Moving(part.get("state", graph.operators.memory), startup)
 
 
 def _rows(matrix: Floats) -> list[list[float]]:

@@ -225,19 +225,14 @@ def errors_of_model(source: str) -> Iterator[None]:
     except StreamplaceError:
         raise
     except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), "")
+        first, path = next(iter(str(error).strip().splitlines()), ""), source.partition(":")[0]
+        remedy = ""
+        if isinstance(error, ModuleNotFoundError) and error.name and path.startswith(error.name):
+            remedy = f"; run the command in the folder that holds {shown(path.split('.')[0])}"
         raise FormatError(
             f"{shown(source)}: cannot be loaded and exported: {type(error).__name__}: "
-            f"{shown(first, 300)}{_where_to_run(source, error)}"
+            f"{shown(first, 300)}{remedy}"
         ) from error
-
-
-def _where_to_run(source: str, error: Exception) -> str:
-    """Remedy if the module of the model itself is not found."""
-    path = source.partition(":")[0]
-    if not (isinstance(error, ModuleNotFoundError) and error.name and path.startswith(error.name)):
-        return ""
-    return f"; run the command in the folder that holds {shown(path.split('.')[0])}"
 
 
 @reader(

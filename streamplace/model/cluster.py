@@ -15,7 +15,7 @@ from streamplace.model.columns import checked_rows, frozen, reduced
 from streamplace.model.defaults import BPS, DEVICES, MIPS
 from streamplace.model.devices import MIN_MIPS, NUMERIC_COLUMNS, Device, Devices
 from streamplace.model.message_text import counted, listed, quoted, shown, suggestion
-from streamplace.model.mixins import Caching, Displayed, data_frame, same_fields
+from streamplace.model.mixins import Caching, Displayed, data_frame, kept, same_fields
 from streamplace.model.units import (
     MAX_VALUE,
     Quantity,
@@ -154,9 +154,24 @@ class Cluster(Caching, Displayed):
         return len(self.devices)
 
     @property
+    @kept
     def platform(self) -> "Platform":
         """Devices and links as arrays, compiled on first use."""
-        return self.cached("platform", Cluster._platform)
+        from streamsim.platform import platform_of
+
+        devices = self.devices
+        return platform_of(
+            self.n_devices,
+            seconds_per_byte=8 / self.bandwidth_bps,
+            cores=devices.cores,
+            free_cores=devices.cores * devices.speed / devices.mips,
+            latency=self.latency_s,
+            egress=8 / devices.egress,
+            ingress=8 / devices.ingress,
+            overhead=self.overhead_s,
+            overhead_per_byte=self.overhead_s_per_byte,
+            gap=self.gap_s,
+        )
 
     def without(self, device: str) -> "Cluster":
         """Return the cluster of the other devices.
@@ -202,23 +217,6 @@ class Cluster(Caching, Displayed):
 
     def __hash__(self) -> int:
         return hash((self.devices, self.bandwidth_bps.tobytes()))
-
-    def _platform(self) -> "Platform":
-        from streamsim.platform import platform_of
-
-        devices = self.devices
-        return platform_of(
-            self.n_devices,
-            seconds_per_byte=8 / self.bandwidth_bps,
-            cores=devices.cores,
-            free_cores=devices.cores * devices.speed / devices.mips,
-            latency=self.latency_s,
-            egress=8 / devices.egress,
-            ingress=8 / devices.ingress,
-            overhead=self.overhead_s,
-            overhead_per_byte=self.overhead_s_per_byte,
-            gap=self.gap_s,
-        )
 
     def _checked(self, column: str, values: ArrayLike, minimum: float, diagonal: float) -> Floats:
         size = len(self.devices)
@@ -270,7 +268,12 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
     [0, 1, 0]
     """
     matrices = [matrix for matrix in matrices if not _is_uniform(matrix)]
-    prints = [_fingerprints(matrix) for matrix in matrices]
+    # Hashes of the sorted cells of every row and of every column: equal for swappable devices.
+    prints = [
+        [hash(cells.tobytes()) for cells in np.sort(side, axis=1)]
+        for matrix in matrices
+        for side in (matrix, matrix.T)
+    ]
     representatives: dict[Hashable, list[tuple[int, int]]] = {}
     classes = np.empty(len(devices), np.int32)
     n_classes = 0
@@ -294,13 +297,6 @@ def _is_uniform(matrix: Floats) -> bool:
         return True
     off_diagonal = matrix.ravel()[1:].reshape(len(matrix) - 1, -1)[:, :-1]
     return bool((off_diagonal == off_diagonal[0, 0]).all())
-
-
-def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:
-    """Hashes of the sorted cells of every row and of every column: equal for swappable devices."""
-    sides = (np.sort(side, axis=1) for side in (matrix, matrix.T))
-    rows, columns = ([hash(cells.tobytes()) for cells in side] for side in sides)
-    return list(zip(rows, columns, strict=True))
 
 
 def _symmetric(matrix: Floats, a: int, b: int) -> bool:

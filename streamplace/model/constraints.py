@@ -1,6 +1,6 @@
 """Constraints that a placement must respect, in names."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -70,6 +70,13 @@ class Constraints:
         devices = (allowed or {}).items()
         put("allowed", {name: _names(f"allowed {quoted(name)}", d) for name, d in devices})
         put("dropped", dict(dropped or {}))
+
+    def limits(self) -> Iterator[tuple[str, frozenset[str], str]]:
+        """Yield the operators of pins and of allowed devices, the labels, and the kind of rule."""
+        for name, device in self.pin.items():
+            yield name, frozenset({device}), "pin"
+        for name, devices in self.allowed.items():
+            yield name, devices, "allowed"
 
     def on(self, devices: Devices) -> "Constraints":
         """Return the same constraints, with labels replaced by the names of devices.

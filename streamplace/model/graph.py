@@ -14,7 +14,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads, check_messages
 from streamplace.model.columns import checked_rows, frozen, is_text
 from streamplace.model.message_text import counted, quoted, shown
-from streamplace.model.mixins import Caching, Pictured, data_frame, same_fields
+from streamplace.model.mixins import Caching, Pictured, data_frame, kept, same_fields
 from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.streams import RESCALE, Stream, Streams
 from streamplace.model.units import MAX_VALUE, Quantity, digits, format_rate, total_rate
@@ -161,11 +161,9 @@ class StreamGraph(Caching, Pictured):
         return frozen(self.flow.input_rate.view())
 
     @property
+    @kept
     def charged_ipt(self) -> Floats:
         """Instructions per input tuple of each operator, with its part of the streams' ``ipt``."""
-        return self.cached("charged_ipt", StreamGraph._charged_ipt)
-
-    def _charged_ipt(self) -> Floats:
         streams, flow, ipt = self.streams, self.flow, self.operators.ipt
         if not streams.ipt.any():
             return ipt
@@ -184,15 +182,13 @@ class StreamGraph(Caching, Pictured):
         )
 
     @property
+    @kept
     def charged_constant(self) -> Floats:
         """MIPS of each operator that tuples do not take: its constant load, and messages.
 
         Messages at the graph's rate and parallelism count unless the operator's ``ipt`` contains
         them; see `streamplace.model.buffers`.
         """
-        return self.cached("charged_constant", StreamGraph._charged_constant)
-
-    def _charged_constant(self) -> Floats:
         messages, constant = self.message_loads, self.operators.constant
         if messages is None:
             return constant

@@ -3,7 +3,8 @@
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from streamplace.errors import SettingError
 from streamplace.model.message_text import shown
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 T = TypeVar("T")
+P = ParamSpec("P")
 S = TypeVar("S", bound="Caching")
 NOUNS = "streamplace.display.sheets"
 TEXT, HTML = "streamplace.display.console", "streamplace.display.html"
@@ -39,6 +41,18 @@ class Caching:
             self._compiled[name] = make(self)
         value: T = self._compiled[name]
         return value
+
+
+def kept(make: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Let a function compute its value once for each object and its arguments; see `Caching`."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    @wraps(make)
+    def value(item: S, /, *args: P.args, **options: P.kwargs) -> T:
+        key = f"{name}{args}{options}" if args or options else name
+        return item.cached(key, lambda item: make(item, *args, **options))
+
+    return value
 
 
 class Displayed:

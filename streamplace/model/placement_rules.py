@@ -264,9 +264,7 @@ def _allowed(
     graph: StreamGraph, cluster: Cluster, c: Constraints, unit: Ints, tagged: list[int]
 ) -> Bools:
     allowed = np.ones((int(unit.max()) + 1, cluster.n_devices), bool)
-    limits = [(v, frozenset({device}), "pin") for v, device in c.pin.items()]
-    limits += [(v, devices, "allowed") for v, devices in c.allowed.items()]
-    for name, devices, what in limits:
+    for name, devices, what in c.limits():
         row = rows_of(graph, [name], what)
         mask = _mask(cluster, devices, f"{what} of {quoted(name)}")
         _narrow(graph, allowed, unit[row], mask, unit)

@@ -14,7 +14,7 @@ from streamplace.model.columns import checked_kind, frozen, reduced
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, listed, quoted
-from streamplace.model.mixins import Caching, Pictured, same_fields
+from streamplace.model.mixins import Caching, Pictured, kept, same_fields
 from streamplace.model.placement import Placement
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import MAX_VALUE, Quantity, format_bytes
@@ -136,7 +136,12 @@ class Problem(Caching, Pictured):
         size = self.n_operators, self.n_devices
         costs = None if moving is None else checked_kind(moving, Moving, ProblemError)
         put("moving", None if costs is None else costs.fitting(*size))
-        put("rules", self._compiled_rules(known) if self._has_rules() else None)
+        put("rules", None)
+        if self._has_rules():
+            from streamplace.model.placement_rules import compile_rules
+
+            index = None if known is None else known.index
+            put("rules", compile_rules(graph, cluster, self.constraints, index))
 
     def _has_rules(self) -> bool:
         """Whether constraints, tags, chains or memory forbid any placement."""
@@ -146,18 +151,26 @@ class Problem(Caching, Pictured):
         any_fits = operators.memory.sum() <= self.cluster.devices.memory.min()
         return CHAINED in self.graph.streams.partitioning or not any_fits
 
-    def _compiled_rules(self, known: Placement | None) -> "PlacementRules":
-        from streamplace.model.placement_rules import compile_rules
-
-        index = None if known is None else known.index
-        return compile_rules(self.graph, self.cluster, self.constraints, index)
-
     @property
+    @kept
     def instance(self) -> "Instance":
         """The problem as arrays, compiled on first use."""
-        return self.cached("instance", Problem._arrays)
+        from streamsim.instance import instance_of
+
+        per_tuple, device_type = self._costs()
+        operators = self.graph.operators
+        return instance_of(
+            self.graph.flow,
+            self.cluster.platform,
+            seconds=per_tuple,
+            device_type=device_type,
+            constant=self._constants(),
+            subtasks=operators.parallelism * operators.cores,
+            max_rate=operators.largest_rates() / operators.cores,
+        )
 
     @property
+    @kept
     def load(self) -> Floats:
         """Share of a device that an operator uses at the full rate of the sources, [N, D].
 
@@ -169,10 +182,10 @@ class Problem(Caching, Pictured):
         >>> Problem(graph, Cluster.uniform(2)).load.tolist()
         [[0.4, 0.4]]
         """
-        instance = self.instance
-        return self.cached("load", lambda _: frozen(instance.full_load[:, instance.device_type]))
+        return frozen(self.instance.full_load[:, self.instance.device_type])
 
     @property
+    @kept
     def one_pass(self) -> "Pass":
         """The costs of one pass as arrays, compiled on first use.
 
@@ -180,12 +193,32 @@ class Problem(Caching, Pictured):
         operator and send equally many tuples carry the same output, which some networks send
         once; a stream with a payload of its own is a message of its own.
         """
-        return self.cached("one_pass", Problem._pass)
+        from streamsim.passes import compile_pass, link_records, stream_records
+
+        links = self.cluster.cached("links", lambda cluster: link_records(cluster.platform))
+        streams = self.graph.cached(
+            "streams of a pass",
+            lambda graph: stream_records(self.instance, message=graph.streams.messages()),
+        )
+        return compile_pass(self.instance, streams=streams, links=links)
 
     @property
+    @kept
     def interchangeable(self) -> Ints:
-        """Class of every device; swapping two of one class changes neither value nor legality."""
-        return self.cached("interchangeable", Problem._classes)
+        """Class of every device; swapping two of one class changes neither value nor legality.
+
+        The classes of the cluster are split by the rules and by costs for single devices.
+        """
+        numbers: dict[tuple[int, bytes, bytes], int] = {}
+        allowed = None if self.rules is None else self.rules.allowed
+        of_cluster = self.cluster.interchangeable
+        if self.constraints.pin and self.constraints.allowed:  # they matter if a pin is dropped
+            of_cluster = self.unpinned.interchangeable
+        classes = [
+            numbers.setdefault((known, _cells(allowed, d), _cells(self.seconds, d)), len(numbers))
+            for d, known in enumerate(of_cluster.tolist())
+        ]
+        return frozen(np.array(classes, np.int32))
 
     @property
     def n_operators(self) -> int:
@@ -345,31 +378,6 @@ class Problem(Caching, Pictured):
         free = Constraints(None, rules.colocate, rules.exlocate, rules.allowed)
         return Problem(self.graph, self.cluster, free, self.seconds, self.moving, known)
 
-    def _arrays(self) -> "Instance":
-        from streamsim.instance import instance_of
-
-        per_tuple, device_type = self._costs()
-        operators = self.graph.operators
-        return instance_of(
-            self.graph.flow,
-            self.cluster.platform,
-            seconds=per_tuple,
-            device_type=device_type,
-            constant=self._constants(),
-            subtasks=operators.parallelism * operators.cores,
-            max_rate=operators.largest_rates() / operators.cores,
-        )
-
-    def _pass(self) -> "Pass":
-        from streamsim.passes import compile_pass, link_records, stream_records
-
-        links = self.cluster.cached("links", lambda cluster: link_records(cluster.platform))
-        streams = self.graph.cached(
-            "streams of a pass",
-            lambda graph: stream_records(self.instance, message=graph.streams.messages()),
-        )
-        return compile_pass(self.instance, streams=streams, links=links)
-
     def _costs(self) -> tuple[Floats, Ints]:
         """Core seconds per tuple, operators × device types, and the type of each device."""
         devices, ipt = self.cluster.devices, self.graph.charged_ipt
@@ -385,19 +393,6 @@ class Problem(Caching, Pictured):
             return None
         speed = devices.speed if self.seconds is not None else devices.speed[devices.example]
         return np.asarray(constant[:, None] / speed, np.float64)
-
-    def _classes(self) -> Ints:
-        """Split the cluster's classes by the problem's rules and costs for single devices."""
-        numbers: dict[tuple[int, bytes, bytes], int] = {}
-        allowed = None if self.rules is None else self.rules.allowed
-        of_cluster = self.cluster.interchangeable
-        if self.constraints.pin and self.constraints.allowed:  # they matter if a pin is dropped
-            of_cluster = self.unpinned.interchangeable
-        classes = [
-            numbers.setdefault((known, _cells(allowed, d), _cells(self.seconds, d)), len(numbers))
-            for d, known in enumerate(of_cluster.tolist())
-        ]
-        return frozen(np.array(classes, np.int32))
 
 
 def check_lines(one_pass: "Pass", placement: Placement) -> None:

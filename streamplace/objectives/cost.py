@@ -3,6 +3,7 @@
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.mixins import kept
 from streamplace.model.problem import Problem
 from streamplace.objectives.pass_bounds import least_of_a_pass
 from streamplace.objectives.registry import objective
@@ -19,12 +20,9 @@ def _per_core_second(problem: Problem) -> Floats:
     return np.asarray(PASSES * devices.price / (HOUR * devices.cores))
 
 
+@kept
 def bound(problem: Problem) -> float:
     """Least cost if only a spanning forest of the streams costs anything."""
-    return problem.cached("bound of cost", _bound)
-
-
-def _bound(problem: Problem) -> float:
     platform, is_priced = problem.cluster.platform, problem.cluster.devices.price.any()
 
     def sending(tuples: float, size: float) -> Floats:

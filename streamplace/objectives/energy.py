@@ -3,6 +3,7 @@
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.mixins import kept
 from streamplace.model.problem import Problem
 from streamplace.objectives.pass_bounds import least_of_a_pass
 from streamplace.objectives.registry import objective
@@ -26,12 +27,9 @@ def _watts(problem: Problem) -> Floats:
     return np.asarray(instance.free_cores / instance.cores * problem.cluster.devices.watts)
 
 
+@kept
 def bound(problem: Problem) -> float:
     """Least energy if only a spanning forest of the streams costs anything."""
-    return problem.cached("bound of energy", _bound)
-
-
-def _bound(problem: Problem) -> float:
     apart, joules = 1.0 - np.eye(problem.n_devices), problem.cluster.joules_per_byte
     return least_of_a_pass(problem, _watts(problem), lambda tuples, size: joules * size * apart)
 

@@ -15,6 +15,7 @@ from streamplace.display.report import duration
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.message_text import quoted, suggestion
+from streamplace.model.mixins import kept
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.subtasks import operators_by_subtask
@@ -37,18 +38,15 @@ class Between(NamedTuple):
     instance: "Instance"
 
 
+@kept
 def _part(problem: Problem, path: str) -> Between:
     """Part of a problem between the ends of a path; the whole problem without a path."""
-    if not path:
-        return Between(np.arange(problem.n_operators, dtype=np.int32), problem.instance)
-    return problem.cached(f"latency {path}", partial(_compiled, path=path))
-
-
-def _compiled(problem: Problem, path: str) -> Between:
     from streamsim.flow import flow_of
     from streamsim.instance import instance_of
 
     whole = problem.instance
+    if not path:
+        return Between(np.arange(problem.n_operators, dtype=np.int32), whole)
     first, last = _ends(problem, path)
     source, target, payload = whole.source, whole.target, whole.payload
     after, before = first.copy(), last.copy()
@@ -108,16 +106,13 @@ def _transfers(instance: "Instance") -> tuple[Floats, Floats]:
     return fixed, per_byte
 
 
+@kept
 def bound(problem: Problem, path: str = "") -> float:
     """Latency of the longest path if the operators of each path were placed for it alone.
 
     T(v, d), the least latency up to v on device d, is s(v, d) + max over streams (u, v) of min over
     devices c of (T(u, c) + transfer(c, d)), with the devices on which u and v may run.
     """
-    return problem.cached(f"bound of latency {path}", partial(_bound, path=path))
-
-
-def _bound(problem: Problem, path: str) -> float:
     part, rules = _part(problem, path), problem.rules
     instance = part.instance
     cost = instance.seconds[:, instance.device_type]

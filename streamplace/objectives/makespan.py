@@ -27,7 +27,7 @@ from streamplace.display.sheets import with_counts, with_rest
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.message_text import quoted, shown
-from streamplace.model.mixins import data_frame, verdict_of
+from streamplace.model.mixins import data_frame, kept, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 from streamplace.model.subtasks import operators_by_subtask
@@ -168,12 +168,9 @@ class Transfer:
     arrival: float
 
 
+@kept
 def least_makespan(problem: Problem) -> float:
     """Lower bound on the seconds of one pass, for any placement."""
-    return problem.cached("least_makespan", _least_makespan)
-
-
-def _least_makespan(problem: Problem) -> float:
     from streamsim.passes import bounds
 
     rules = problem.rules
@@ -328,7 +325,11 @@ class OnePass(AdvisingExplanation):
     def brief(self) -> Report:
         """Devices with the operators that they run, in that order."""
         parts: list[Part] = [*brief_and_detail(self._device_sheet)]
-        parts.append(_sum_of(self.makespan, self.parts))
+        whole = max(self.makespan, 1e-300)
+        spent = ", ".join(
+            f"{quantity(t, 's')} {what} ({percent(t / whole)})" for what, t in self.parts.items()
+        )
+        parts.append(f"Critical chain: {quantity(self.makespan, 's')} = {spent or 'nothing'}")
         if self.queue in ORDERS:
             order = ORDERS[self.queue]
             parts.append(order if self.queue == "order" else Detail(order))
@@ -433,31 +434,17 @@ def length_ratio(problem: Problem, makespan: float) -> float | None:
 
     None if no operator takes any time.
     """
-    instance, fastest = problem.instance, _fastest(problem)
+    instance, rules = problem.instance, problem.rules
+    seconds = problem.one_pass.work[:, instance.device_type]
+    if rules is not None:
+        seconds = np.where(rules.allowed[rules.unit], seconds, np.inf)
+    fastest = seconds.min(axis=1)
     done = fastest.copy()
     for e in range(instance.n_streams):
         u, v = instance.source[e], instance.target[e]
         done[v] = max(done[v], done[u] + fastest[v])
     longest = float(done.max())
     return makespan / longest if longest > 0 else None
-
-
-def _fastest(problem: Problem) -> Floats:
-    """Seconds of every operator on the fastest device that it may use, shape [N]."""
-    work, kinds, rules = problem.one_pass.work, problem.instance.device_type, problem.rules
-    if rules is None:
-        return np.asarray(work[:, np.unique(kinds)].min(axis=1))
-    allowed = rules.allowed[rules.unit]
-    return np.asarray(np.where(allowed, work[:, kinds], np.inf).min(axis=1))
-
-
-def _sum_of(makespan: float, parts: dict[str, float]) -> str:
-    """Parts of the critical chain that add up to the makespan, in words."""
-    spent = ", ".join(
-        f"{quantity(t, 's')} {what} ({percent(t / max(makespan, 1e-300))})"
-        for what, t in parts.items()
-    )
-    return f"Critical chain: {quantity(makespan, 's')} = {spent or 'nothing'}"
 
 
 def _chain_sheet(chain: tuple[ChainPart, ...], max_rows: int = MAX_ROWS) -> Sheet:

@@ -13,7 +13,7 @@ from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints
 from streamplace.model.keep_apart import rival_columns
 from streamplace.model.least_peak import least_times
 from streamplace.model.message_text import quoted
-from streamplace.model.mixins import Displayed, data_frame, verdict_of
+from streamplace.model.mixins import Displayed, data_frame, kept, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
@@ -43,12 +43,9 @@ class Freedom(NamedTuple):
     slots: Floats  # [D], or [0] if they are unlimited
 
 
+@kept
 def _core(problem: Problem) -> "Survival":
     """Core's evaluation of the problem, made at the first use."""
-    return problem.cached("survival", _compiled)
-
-
-def _compiled(problem: Problem) -> "Survival":
     from streamsim._core import Survival
 
     return Survival(problem.instance.core, freedom_of(problem))
@@ -143,16 +140,13 @@ def after_loss(
     return rest, remaining, Relocation(placement) if relocation is None else relocation
 
 
+@kept
 def bound(problem: Problem) -> float:
     """Least of the bounds of the throughput on the cluster without one device.
 
     A placement that uses the device carries no more than the best one on the other devices after
     its loss, and any other placement is one on the other devices.
     """
-    return problem.cached("bound of survives", _bound)
-
-
-def _bound(problem: Problem) -> float:
     names = problem.cluster.devices.name
     _, rows = np.unique(problem.interchangeable, return_index=True)
     strongest = np.argsort(problem.load.sum(axis=0)[rows], kind="stable")[:MAX_BOUNDED]

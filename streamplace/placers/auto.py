@@ -115,17 +115,14 @@ def _shortest(team: "Team") -> None:
     if evaluations is not None and small:
         most = min(MAX_REBUILT, evaluations * 4 // 5)
         team.ask("pilot", team.part(1.0, most), refine="none", samples=most)
-    provable = problem.n_operators <= MAX_PROVABLE or _has_stages(problem)
-    provable &= PLACERS["exact"].judges(team.objective)
-    member = "exact" if provable else "anneal"
-    team.ask(member, team.part(1.0), start=team.placements)
-
-
-def _has_stages(problem: Problem) -> bool:
     from streamplace.placers.exact.makespan import stages_of, unruled
     from streamplace.scheduling.tasks import tasks_of
 
-    return stages_of(unruled(tasks_of(problem))) is not None
+    provable = problem.n_operators <= MAX_PROVABLE
+    provable = provable or stages_of(unruled(tasks_of(problem))) is not None
+    provable &= PLACERS["exact"].judges(team.objective)
+    member = "exact" if provable else "anneal"
+    team.ask(member, team.part(1.0), start=team.placements)
 
 
 class Team:

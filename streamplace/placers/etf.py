@@ -6,8 +6,8 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer
+from streamplace.scheduling.lists import start_soonest
 from streamplace.scheduling.ranks import upward
-from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import tasks_of
 
 

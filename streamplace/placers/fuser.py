@@ -80,10 +80,6 @@ class Pes:
         self.size[pe] += self.unit_size[u]
         self.of_unit[u] = pe
 
-    def keeps_balance(self, u: int, pe: int) -> bool:
-        """Whether the new PE of a unit would be no larger than its old PE is now."""
-        return bool(self.size[pe] + self.unit_size[u] <= self.size[self.of_unit[u]])
-
     def gains(self, u: int) -> dict[int, int]:
         """Reduction of the cut, in streams, if a unit moves to each PE of its neighbours."""
         beside: dict[int, int] = {}
@@ -130,7 +126,7 @@ def _improve(pes: Pes) -> bool:
     for u in range(len(pes.of_unit)):
         home = pes.of_unit[u]
         for pe, gain in pes.gains(u).items():
-            if gain > 0 and pes.keeps_balance(u, pe):
+            if gain > 0 and pes.size[pe] + pes.unit_size[u] <= pes.size[home]:
                 pes.move(u, pe)
                 moved = True
                 break
@@ -146,17 +142,12 @@ def _trade(pes: Pes, offers: dict[tuple[int, int], list[tuple[int, int]]]) -> bo
         if a < b and (b, a) in offers:
             pairs = zip(sorted(offers[a, b]), sorted(offers[b, a]), strict=False)
             for (_, u), (_, v) in pairs:
-                if _trade_gains(pes, u, v, a, b):
+                is_there = (pes.of_unit[u], pes.of_unit[v]) == (a, b)
+                if not is_there or pes.unit_size[u] != pes.unit_size[v]:
+                    continue
+                gain = pes.gains(u).get(b, 0) + pes.gains(v).get(a, 0)
+                if gain > 2 * pes.streams[u].get(v, 0):  # the streams between them stay cut
                     pes.move(u, b)
                     pes.move(v, a)
                     traded = True
     return traded
-
-
-def _trade_gains(pes: Pes, u: int, v: int, a: int, b: int) -> bool:
-    """Whether u is still in PE a and v in b, both have equal size, and a swap reduces the cut."""
-    if pes.of_unit[u] != a or pes.of_unit[v] != b or pes.unit_size[u] != pes.unit_size[v]:
-        return False
-    between = pes.streams[u].get(v, 0)
-    gain: int = pes.gains(u).get(b, 0) + pes.gains(v).get(a, 0)
-    return gain > 2 * between

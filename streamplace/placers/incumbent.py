@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from streamplace.errors import SettingError
+from streamplace.model.arrays import Ints
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -73,6 +74,14 @@ def interruptible(best: Callable[[], Found | None]) -> Iterator[None]:
         if (found := best()) is None:
             raise
         raise SearchInterrupt(found) from error
+
+
+def best_row(problem: Problem, objective: Objective, rows: Ints, began: float) -> Found:
+    """Best of placements [B, N] that were all made since a moment; of equals the first."""
+    values = objective.evaluate(problem, rows)
+    best = objective.best(values)
+    improvement = Improvement(now() - began, float(values[best]), len(rows))
+    return Found(problem.placement(rows[best]), trace=(improvement,))
 
 
 def continued(

@@ -14,10 +14,9 @@ from streamplace.learn.registry import CHUNK, MODELS, Allocator, Improver, Learn
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.incumbent import Incumbent, best_row
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
-from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now, starting_up
 
 RANDOM = "random"
@@ -61,10 +60,7 @@ def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]
             samples = min(samples, budget.evaluations - 1)
         if samples:
             rows = np.concatenate([rows, allocator.sampled(problem, samples, seed)])
-        values = objective.evaluate(problem, rows)
-        best = objective.best(values)
-        improvement = Improvement(now() - start, float(values[best]), len(rows))
-        return Found(problem.placement(rows[best]), trace=(improvement,))
+        return best_row(problem, objective, rows, start)
 
     return Placer(model.name, model.summary, place, model.objectives)
 

@@ -16,17 +16,15 @@ from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import Incumbent, check_refiner, interruptible, refined
+from streamplace.placers.incumbent import Incumbent, best_row, check_refiner, interruptible, refined
 from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import metis_start
 from streamplace.placers.registry import Budget, Found, placer
-from streamplace.placers.result import Improvement
 from streamplace.placers.scheduled import judge_schedule
 from streamplace.placers.stopwatch import now
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.lists import placed
 from streamplace.scheduling.ranks import by_rank, upward
-from streamplace.scheduling.tasks import Tasks
 
 SAMPLES = 30
 MAX_SAMPLES, SAMPLED_SHARE = 900, 0.9
@@ -87,10 +85,7 @@ def pilot(
     rows = rows[:most]
     if (left := min(samples, most - len(rows))) > 0:
         rows = np.concatenate([rows, policy.sampled(problem, left, seed)])
-    values = objective.evaluate(problem, rows)
-    best = objective.best(values)
-    improvement = Improvement(now() - start, float(values[best]), len(rows))
-    answer = Found(problem.placement(rows[best]), trace=(improvement,))
+    answer = best_row(problem, objective, rows, start)
     return refined(answer, start, len(rows), refine, *case, partial(metis_start, *case))
 
 
@@ -164,17 +159,14 @@ def _rebuilt(
         best.offer(placement, value)
         return value
 
-    first = chain(_present(problem, objective, features.tasks), first_schedules(features))
+    first = first_schedules(features)
+    if objective.relocation is not None:
+        order = by_rank(features.tasks, upward(features.tasks))
+        present = objective.relocation.stay(problem).index
+        first = chain([placed(features.tasks, order, present)], first)
     with interruptible(lambda: None if best.empty else best.answer(best.solution)):
         for _ in policy.schedules(features, first, value_of, sweeps, samples, seed):
             if not meter.chunk(1):
                 break
     answer = best.answer(best.solution)
     return refined(answer, start, meter.spent, refine, problem, objective, seed, budget)
-
-
-def _present(problem: Problem, objective: Objective, tasks: Tasks) -> Iterator[ListSchedule]:
-    """Schedule of the present placement, if the objective includes relocation from it."""
-    if objective.relocation is not None:
-        order = by_rank(tasks, upward(tasks))
-        yield placed(tasks, order, objective.relocation.stay(problem).index)

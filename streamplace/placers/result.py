@@ -178,6 +178,10 @@ class Result(Pictured):
         bound = bound_in_words(self.judge, self.value, self.bound)
         if self.bound is None and any(step.proven for step in self.steps):
             bound = "Bound: none for all numbers of moves; the table marks the proven ones"
+        hint = []
+        if self.by_subtasks is not None:
+            reached, value = self.judge.format(self.by_subtasks), self.judge.format(self.value)
+            hint = [f"Subtasks placed one by one (--subtasks): {reached} instead of {value}"]
         return Report(
             (
                 *(part for part in parts if part not in sentences),
@@ -187,7 +191,7 @@ class Result(Pictured):
                 *sentences,
                 *([] if bound is None else [bound]),
                 *(f"Bound beside stuck sources: {percent(share)}" for share in self.levels),
-                *self._hint(),
+                *hint,
                 *self.judge.condition_sentences(self.problem, self.placement),
                 *self.likely(),
                 *assumed(assumptions(self.problem)),
@@ -214,12 +218,6 @@ class Result(Pictured):
         )
         if rows:
             yield Sheet(("moves", self.judge.quantity, "", "", "to"), rows)
-
-    def _hint(self) -> Iterator[str]:
-        """Yield a sentence on placing subtasks one by one, if that is clearly better."""
-        if self.by_subtasks is not None:
-            reached, value = self.judge.format(self.by_subtasks), self.judge.format(self.value)
-            yield f"Subtasks placed one by one (--subtasks): {reached} instead of {value}"
 
     def likely(self) -> Iterator[str]:
         """Yield a sentence with the interval of the throughput, if the graph was measured."""

@@ -14,8 +14,8 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Found
-from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import ListSchedule
+from streamplace.scheduling.lists import RULES, by_batches
 from streamplace.scheduling.ranks import by_start, priorities_of, upward
 from streamplace.scheduling.tasks import tasks_of
 

@@ -8,8 +8,8 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.cpsat import new_solver
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer
+from streamplace.scheduling.lists import start_soonest
 from streamplace.scheduling.ranks import upward
-from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks, mean_sendings, mean_work, tasks_of
 
 FAVOURITE = 0.1

@@ -29,7 +29,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,7 +147,7 @@ class Relaxation:
         self._instructions, self._memory = demand.least_instructions, demand.least_memory
         self._slots = _least_slots(demand, catalogue)
         self._sharing = _sharing(demand, catalogue)
-        self._part_range = np.array([demand.part_range(v) for unit in demand.units for v in unit])
+        self._parts = [{v: demand.part_range(v) for v in unit} for unit in demand.units]
         self.boxes = [self._box(demand, catalogue, t) for t in range(len(catalogue.offers))]
 
     @property
@@ -172,14 +172,14 @@ class Relaxation:
             *self._apart_rows(high),
             *self._unit_rows(n + len(streams) + len(shared)),
         ]
-        parts = np.array(self._part_limits(low, high)).reshape(-1, 2)
+        parts = np.array(self._largest_parts(high))
         ends = [(demand.source[e], demand.target[e]) for e in streams]
         local = [min(high[u], high[v]) for u, v in ends]
         return Polytope(
             n,
             tuple(rows),
-            np.r_[low, np.zeros(len(streams)), 0 * shared, parts[:, 0]],
-            np.r_[high, np.array(local), shared, parts[:, 1]],
+            np.r_[low, np.zeros(len(streams)), 0 * shared, 0 * parts],
+            np.r_[high, np.array(local), shared, parts],
         )
 
     def loosest(self, box: Box, shares: Floats) -> int:
@@ -248,22 +248,19 @@ class Relaxation:
 
     def _unit_rows(self, first: int) -> list[Inequality]:
         """Limits low · y ≤ f(v) ≤ high · y by the part y of each unit of colocated operators."""
-        rows, ranges = [], iter(self._part_range.tolist())
-        for y, unit in enumerate(self.demand.units, first):
-            for v, (low, high) in zip(unit, islice(ranges, len(unit)), strict=True):
+        rows = []
+        for y, unit in enumerate(self._parts, first):
+            for v, (low, high) in unit.items():
                 rows.append(Inequality({v: 1.0, y: -high * float(MARGIN)}, 0.0))
                 rows.append(Inequality({v: -1.0, y: low / float(MARGIN)}, 0.0))
         return rows
 
-    def _part_limits(self, low: Floats, high: Floats) -> list[tuple[float, float]]:
-        """Least and largest part of each unit within a box."""
-        limits, ranges = [], iter(self._part_range.tolist())
-        for unit in self.demand.units:
-            largest = 1.0
-            for v, (least, _) in zip(unit, islice(ranges, len(unit)), strict=True):
-                largest = min(largest, float(high[v]) / least * float(MARGIN))
-            limits.append((0.0, largest))
-        return limits
+    def _largest_parts(self, high: Floats) -> list[float]:
+        """Largest part of each unit within a box."""
+        return [
+            min([1.0, *(float(high[v] / least) * float(MARGIN) for v, (least, _) in unit.items())])
+            for unit in self._parts
+        ]
 
     def meeting(self, box: Box, shares: Floats) -> list[Box] | None:
         """Return boxes that separate operators that must not meet but do; None if none do."""
@@ -520,9 +517,9 @@ def proven_bound(
     type of machine at first, and restarts with four times as many up to about ``max_nodes``. With
     ``after_loss``, the machines must carry that demand without any one of them.
     """
-    proofs = [_Proof(demand, catalogue, max_nodes, stop, _whole_fleet)]
+    proofs = [_Proof(demand, catalogue, max_nodes, stop, after_loss=False)]
     if after_loss is not None:
-        proofs.insert(0, _Proof(after_loss, catalogue, max_nodes, stop, _any_lost))
+        proofs.insert(0, _Proof(after_loss, catalogue, max_nodes, stop, after_loss=True))
     cuts: list[ExactCut] = []
     by_strength: dict[str, Fraction] = {}
     counts = all_machines = tuple(offer.at_most for offer in catalogue.offers)
@@ -541,11 +538,6 @@ def proven_bound(
 
 CutOf = Callable[[tuple[int, ...]], ExactCut | None]
 """Function that returns a cut that excludes numbers of machines, or None."""
-
-
-def _whole_fleet(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
-    """Cut that excludes these machines."""
-    return cut_of(counts)
 
 
 def _any_lost(cut_of: CutOf, counts: tuple[int, ...]) -> ExactCut | None:
@@ -567,12 +559,13 @@ class _Proof:
         catalogue: Catalogue,
         max_nodes: int,
         stop: Callable[[], bool],
-        of_fleet: Callable[[CutOf, tuple[int, ...]], ExactCut | None],
+        *,
+        after_loss: bool,
     ) -> None:
         self._demand, self._catalogue, self._stop = demand, catalogue, stop
+        self._after_loss = after_loss
         self._relaxation = Relaxation(demand, catalogue)
         self._columns = Columns(self._relaxation, max_nodes)
-        self._of_fleet, self._after_loss = of_fleet, of_fleet is _any_lost
 
     def resources(self, _: Sequence[ExactCut]) -> list[ExactCut]:
         """Cuts of single resources and of rules."""
@@ -613,7 +606,9 @@ class _Proof:
         further: list[ExactCut] = []
         while len(further) < MAX_CUTS and not self._stop():
             counts = cheapest_counts([*cuts, *further], self._catalogue)
-            cut = None if counts is None else self._of_fleet(cut_of, counts)
+            if counts is None:
+                break
+            cut = _any_lost(cut_of, counts) if self._after_loss else cut_of(counts)
             if cut is None:
                 break
             further.append(cut)

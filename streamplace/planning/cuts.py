@@ -155,7 +155,11 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
         largest_capacity = Fraction(largest) * MARGIN
         items = list(_items(need, pieces_of, largest_capacity))
         for pieces in range(1, MAX_PIECES + 1):
-            worths = [(n, size, _dual_feasible(size, pieces)) for n, size in items]
+            scaled = ((n, size, size * (pieces + 1)) for n, size in items)
+            worths = [
+                (n, size, size if x.denominator == 1 else Fraction(int(x), pieces))
+                for n, size, x in scaled
+            ]
             total = sum((n * worth for n, _, worth in worths), Fraction(0))
             best = max((worth / size for _, size, worth in worths), default=Fraction(0))
             if total > 0 and best > 0:
@@ -173,11 +177,6 @@ def _items(
         size = Fraction(float(need[v])) / largest_capacity / groups if groups else Fraction(0)
         if 0 < size <= 1:
             yield groups, size
-
-
-def _dual_feasible(size: Fraction, pieces: int) -> Fraction:
-    scaled = size * (pieces + 1)
-    return size if scaled.denominator == 1 else Fraction(int(scaled), pieces)
 
 
 def cheapest_counts(

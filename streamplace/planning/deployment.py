@@ -36,7 +36,7 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.packing import Accept, PackedMachines, largest_use, packing_of
+from streamplace.planning.packing import Accept, PackedMachines, packing_of, uses
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanLimit
 
@@ -344,28 +344,26 @@ def moved(
     devices: Ints,
 ) -> PackedMachines:
     """Move subtasks until links carry the rate; keep the result if resources still suffice."""
-    expansion = deployment.expansion
-    placing = placing_of(problem, expansion, cluster, present, devices)
+    placing = placing_of(problem, replace(deployment, cluster=cluster, placement=present), devices)
     level = finest_level(placing)
     start = first_place(placing, level, [present])
     meter = Meter(Budget(None, MAX_MOVES), 1)
     place = with_lower_peak(level, start, problem.settings.seed, meter, 1.0)
-    rows = expansion.fold(placement_of(placing, place))[:, devices].T
+    rows = deployment.expansion.fold(placement_of(placing, place))[:, devices].T
     other = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
-    return other if largest_use(packing, other).max() <= 1 + SLACK else packed
+    return other if uses(packing, other.kinds, other.rows).max() <= 1 + SLACK else packed
 
 
-def placing_of(
-    problem: PlanProblem, expansion: Expansion, cluster: Cluster, present: Placement, devices: Ints
-) -> Problem:
-    """Problem of placing the subtasks on these devices of a cluster, by the rules of the plan."""
+def placing_of(problem: PlanProblem, deployment: PlannedDeployment, devices: Ints) -> Problem:
+    """Problem of placing the subtasks on these devices of the cluster, by the rules of the plan."""
+    expansion, cluster = deployment.expansion, deployment.cluster
     on_these = frozenset(cluster.devices.name[d] for d in devices.tolist())
     rules = expansion.constraints(problem.constraints_on(cluster))
     allowed = dict.fromkeys(expansion.graph.operators.name, on_these)
     allowed |= {name: on_these & places for name, places in rules.allowed.items()}
     rules = Constraints(rules.pin, rules.colocate, rules.exlocate, allowed)
-    return Problem(expansion.graph, cluster, rules, known=present)
+    return Problem(expansion.graph, cluster, rules, known=deployment.placement)
 
 
 def fullest_link(deployment: PlannedDeployment) -> PlanLimit | None:

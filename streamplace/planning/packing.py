@@ -116,11 +116,10 @@ class PackedMachines:
     # [D] index of the cluster's device for each machine; None if machines are bought.
     devices: Ints | None = None
 
-    def without(self, machine: int) -> "PackedMachines":
-        """Return all machines except an idle one."""
-        kinds, rows = np.delete(self.kinds, machine), np.delete(self.rows, machine, axis=0)
-        devices = None if self.devices is None else np.delete(self.devices, machine)
-        return PackedMachines(kinds, self.parallelism, rows, devices)
+    def of(self, chosen: Bools) -> "PackedMachines":
+        """Return some of the machines; the others are idle."""
+        devices = None if self.devices is None else self.devices[chosen]
+        return PackedMachines(self.kinds[chosen], self.parallelism, self.rows[chosen], devices)
 
     def counts(self, n_types: int) -> tuple[int, ...]:
         """Number of machines of each type."""
@@ -152,8 +151,7 @@ def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines
             same = np.flatnonzero(packed.kinds == t)
             idle = same[~in_use[same]]
             in_use[idle[: max(0, offer.at_least - int(in_use[same].sum()))]] = True
-    devices = None if packed.devices is None else packed.devices[in_use]
-    return PackedMachines(packed.kinds[in_use], packed.parallelism, packed.rows[in_use], devices)
+    return packed.of(in_use)
 
 
 def is_whole(packing: Packing, rows: Ints) -> Bools:
@@ -166,11 +164,6 @@ def is_whole(packing: Packing, rows: Ints) -> Bools:
 def uses(packing: Packing, kinds: Ints, rows: Ints) -> Floats:
     """Use of every resource of every machine, as shares of capacity, [D, 6]."""
     return _core.machine_uses(packing, kinds, rows)
-
-
-def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
-    """Share of every resource of every machine in use, [D, 6]."""
-    return uses(packing, packed.kinds, packed.rows)
 
 
 def anneal(

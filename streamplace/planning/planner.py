@@ -18,7 +18,7 @@ import numpy as np
 from streamplace.display.assumptions import NO_CPU, of_memory, of_payload
 from streamplace.display.report import duration
 from streamplace.errors import DefectError, ProblemError
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import Floats, Longs
 from streamplace.model.cluster import MAX_DEVICES, Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
@@ -53,9 +53,9 @@ from streamplace.planning.packing import (
     Packing,
     allowed,
     capacities,
-    largest_use,
     packing_of,
     renumbered,
+    uses,
 )
 from streamplace.planning.parallelism import parallelism_on_fastest, streams_between
 from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
@@ -326,7 +326,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         at_rate = deployed(unreserved, packed)
     demand = unreserved.demand
     packing = packing_of(demand, catalogue, packed.parallelism)
-    use = largest_use(packing, packed)
+    use = uses(packing, packed.kinds, packed.rows)
     if at_rate.is_apart:
         use = np.maximum(use, _simulated_use(at_rate, packed))
     counts = packed.counts(len(catalogue.offers))
@@ -349,10 +349,13 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     losses: tuple[Loss, ...] = ()
     if problem.after_loss is not None:
         devices = np.arange(len(packed.kinds)) if packed.devices is None else packed.devices
-        expansion, cluster = deployment.expansion, deployment.cluster
-        placement = deployment.placement
-        losses = losses_of(problem, expansion, cluster, placement, devices.astype(np.int32))
-    assumed = "; ".join(_assumed(problem))
+        losses = losses_of(problem, deployment, devices.astype(np.int32))
+    notes, rules = [], problem.settings.constraints
+    if problem.after_loss is not None and rules is not None and rules.pin:
+        pins = ", ".join(f"{name} to {place}" for name, place in rules.pin.items())
+        notes.append(f"Pins do not count after the loss of their machine: {pins}.")
+    if assumed := "; ".join(_assumed(problem)):
+        notes.append(f"Assumed: {assumed}.")
     return PlanResult(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
@@ -375,16 +378,8 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         reserves=problem.reserves,
         survives=problem.settings.survives,
         losses=losses,
-        notes=(*_dropped_pins(problem), *((f"Assumed: {assumed}.",) if assumed else ())),
+        notes=tuple(notes),
     )
-
-
-def _dropped_pins(problem: PlanProblem) -> Iterator[str]:
-    """Pins that do not count after the loss of their machine."""
-    rules = problem.settings.constraints
-    if problem.after_loss is not None and rules is not None and rules.pin:
-        pins = ", ".join(f"{name} to {place}" for name, place in rules.pin.items())
-        yield f"Pins do not count after the loss of their machine: {pins}."
 
 
 def _simulated_use(deployment: PlannedDeployment, packed: PackedMachines) -> Floats:
@@ -441,19 +436,14 @@ def _limit(
         "core": np.maximum(per_core, waiting) * busiest * (share > 0),
         "memory": demand.memory * share,
         "slots": packed.rows[machine].astype(np.float64),
-        "egress": _bits_at(demand, demand.source) * share,
-        "ingress": _bits_at(demand, demand.target) * share,
+        "egress": np.bincount(demand.source, demand.bits, demand.n_operators) * share,
+        "ingress": np.bincount(demand.target, demand.bits, demand.n_operators) * share,
     }
     name = RESOURCES[resource]
     v = int(np.argmax(needs[name]))
     if name == "core" and waiting[v] > per_core[v]:
         name = "max_rate"
     return PlanLimit(name, names[machine], demand.name[v], float(use[machine, resource]))
-
-
-def _bits_at(demand: Demand, ends: Ints) -> Floats:
-    """Bits per second of the streams that have each operator as this end, [N]."""
-    return np.bincount(ends, demand.bits, demand.n_operators).astype(np.float64)
 
 
 def _free(capacity: Floats, use: Floats) -> dict[str, float]:

@@ -19,13 +19,18 @@ from streamplace.model.units import MAX_VALUE
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import MARGIN
 from streamplace.planning.demand import Demand, demand_of, subtask_speeds
-from streamplace.planning.headroom import reserve_of
 from streamplace.planning.offers import Catalogue, Offer, offer_of, without_places
 from streamplace.planning.packing import allowed
 from streamplace.planning.parallelism import least_parallelism
 from streamplace.planning.rules import PlanRules, rules_on_cluster, rules_on_offers
 
 PLAN_BUDGET = Budget(PLAN_SECONDS)
+MAX_FREE = 1 - 1e-12
+"""Largest free share at which rounding does not make the rest 0."""
+FREE = "the share that stays free"
+UNKNOWN = "what the profile does not know"
+VARIED = "CPU per tuple that varied in the profile"
+"""Purposes of the reserve: headroom, errors of predictions, and more of it for varying CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,3 +264,19 @@ def catalogue_of(
     )
     costs = cluster.overhead_s, cluster.overhead_s_per_byte
     return Catalogue(offers, *costs, slot_sharing=True), tuple(map(tuple, kinds.values()))
+
+
+def reserve_of(headroom: float, errors: PredictionErrors | None) -> tuple[float, dict[str, float]]:
+    """Share that stays free, and the multiples of the rate by purpose.
+
+    >>> reserve_of(0.2, None)
+    (0.19999999999999996, {'the share that stays free': 1.25})
+    """
+    share = min(MAX_FREE, 1 - (1 - headroom))
+    reserves = {FREE: 1 / (1 - headroom)} if headroom else {}
+    if errors is not None and errors.least < 1:
+        reserves[UNKNOWN] = 1 / (errors.least * errors.of_spread)
+        if errors.of_spread > 1:
+            reserves[VARIED] = errors.of_spread
+        share = min(MAX_FREE, 1 - (1 - share) * errors.least)
+    return share, reserves

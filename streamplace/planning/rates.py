@@ -26,9 +26,9 @@ from streamplace.planning.packing import (
     INGRESS,
     PackedMachines,
     Packing,
-    largest_use,
     packing_of,
     renumbered,
+    uses,
 )
 from streamplace.planning.parallelism import parallelism_on_fastest
 from streamplace.planning.problem import PlanProblem
@@ -99,7 +99,7 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
     limits only the operators on it.
     """
     if demand.is_proportional:
-        return float(largest_use(packing, packed)[:, FLOWING].max())
+        return float(uses(packing, packed.kinds, packed.rows)[:, FLOWING].max())
 
     idle = use_at(demand, packing, packed, 0.0)[:, FLOWING]
     if idle.max() > 1 + SLACK:
@@ -128,7 +128,7 @@ def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: floa
         tuples=times * packing.tuples,
         bits=times * packing.bits,
     )
-    return largest_use(at, packed)
+    return uses(at, packed.kinds, packed.rows)
 
 
 def affordable(problem: PlanProblem) -> PlanProblem:

@@ -19,7 +19,7 @@ from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.placement_rules import rows_apart, rows_of, units_of
-from streamplace.planning.offers import ON, Catalogue, Offer, is_place, offer_of
+from streamplace.planning.offers import ON, Catalogue, is_place, offer_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +73,11 @@ def rules_on_offers(
     named = {  # machines of offers with several
         x for x in labels if isinstance(x, str) and x not in offers and is_one_of_several(x)
     }
-    singles = tuple(_single(offers[offer_of(name)], name) for name in sorted(named))
+    singles = tuple(
+        replace(offer, name=name, at_most=1, at_least=min(1, offer.at_least))
+        for name in sorted(named)
+        for offer in [offers[offer_of(name)]]
+    )
     rest = tuple(
         replace(offer, at_most=offer.at_most - fewer, at_least=max(0, offer.at_least - fewer))
         for offer in catalogue.offers
@@ -116,10 +120,6 @@ def rules_on_offers(
     return rules, replace(split, offers=tagged)
 
 
-def _single(offer: Offer, name: str) -> Offer:
-    return replace(offer, name=name, at_most=1, at_least=min(1, offer.at_least))
-
-
 def rules_on_cluster(graph: StreamGraph, constraints: Constraints, cluster: Cluster) -> PlanRules:
     """Rules of the operators on the devices of a cluster."""
     devices = cluster.devices
@@ -151,7 +151,7 @@ def _compiled(
     requires: dict[int, frozenset[str]] = {}
     for v, needed in zip(unit.tolist(), graph.operators.requires, strict=True):
         requires[v] = requires.get(v, frozenset()) | needed
-    for name, labels, what in _limits(constraints):
+    for name, labels, what in constraints.limits():
         rule = f"{what} of {quoted(name)}"
         (v,) = rows_of(graph, [name], what)
         allowed = frozenset[str]().union(*(machines(str(label), rule) for label in sorted(labels)))
@@ -200,13 +200,6 @@ def each_left_out(constraints: Constraints) -> Iterator[tuple[str, Constraints]]
         for i, group in enumerate(groups):
             fewer: Any = {rule: groups[:i] + groups[i + 1 :]}
             yield f"{rule} of {listed(sorted(group))}", replace(c, **fewer)
-
-
-def _limits(constraints: Constraints) -> Iterator[tuple[str, frozenset[str], str]]:
-    for name, label in constraints.pin.items():
-        yield name, frozenset({label}), "pin"
-    for name, labels in constraints.allowed.items():
-        yield name, labels, "allowed"
 
 
 def _check_room(

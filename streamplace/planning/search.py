@@ -33,9 +33,9 @@ from streamplace.planning.packing import (
     first_fit_until,
     force,
     is_whole,
-    largest_use,
     machine_kinds,
     packing_of,
+    uses,
     without_idle,
 )
 from streamplace.planning.parallelism import (
@@ -171,7 +171,7 @@ class PlanSearch:
                 idle = np.flatnonzero((packed.kinds == t) & ~packed.rows.any(axis=1))
                 fewer = None
                 if len(idle) and (packed.kinds == t).sum() > offers[t].at_least:
-                    fewer = self.accept(packed.without(int(idle[-1])))
+                    fewer = self.accept(packed.of(np.arange(len(packed.kinds)) != idle[-1]))
                 if fewer is None:
                     break
                 packed = fewer
@@ -218,7 +218,7 @@ class PlanSearch:
         """Least used machine of each type, and the types that may replace it; -1 to remove it."""
         offers, numbers = self._catalogue.offers, self._prices.numbers
         counts = best.counts(len(offers))
-        busy = largest_use(packing, best).max(axis=1)
+        busy = uses(packing, best.kinds, best.rows).max(axis=1)
         for t, count in enumerate(counts):
             if count <= offers[t].at_least or not numbers[t]:
                 continue

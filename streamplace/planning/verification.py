@@ -18,7 +18,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits
 from streamplace.planning.demand import slot_groups, slots_of
-from streamplace.planning.deployment import TOLERANCE
+from streamplace.planning.deployment import TOLERANCE, PlannedDeployment
 from streamplace.planning.offers import exact_price, offer_of
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
@@ -88,7 +88,8 @@ def _of_losses(problem: PlanProblem, result: PlanResult, subtasks: Expansion) ->
     names = result.cluster.devices.name
     fleet = result.machines if problem.cluster is not None else names
     devices = np.array([names.index(name) for name in fleet], np.int32)
-    losses = losses_of(problem, subtasks, result.cluster, result.placement, devices)
+    deployment = PlannedDeployment(subtasks, result.cluster, result.placement)
+    losses = losses_of(problem, deployment, devices)
     carried = losses[0].relative_throughput
     if losses != result.losses or carried < problem.settings.survives * (1 - TOLERANCE):
         yield f"after the loss of {losses[0].device}, it carries {carried:.6%} of the rate"

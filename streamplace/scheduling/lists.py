@@ -1,21 +1,23 @@
-"""List scheduling by ranks, and the schedules with which searches begin.
+"""List scheduling by ranks, by earliest start and by batches; the first schedules of searches.
 
 Several orders of equal ranks can be tried, which is cheap.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 from streamsim import _core
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import NOWHERE, Choice, ListSchedule, insert_all, plain_choice
 from streamplace.scheduling.ranks import TIE, by_rank, n_orders, upward
-from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks
 
+RULES: Final = {"min-min": 0, "max-min": 1, "sufferage": 2}
+"""Numbers of the rules in the core: next comes the task with the earliest or the latest of the
+earliest finishes, or with the largest loss on its second-best device."""
 MAX_IN_BATCHES = 3000
 """Most tasks for batch scheduling before a search: its time grows with the square of a batch."""
 
@@ -77,3 +79,21 @@ def rank_schedules(
     draws = np.random.default_rng(seed).random((tries - 1, len(rank)))
     shorter = _core.shorter(tasks.core, rank, choice, draws, _length(usual))
     return (usual,) if shorter is None else (usual, ListSchedule(*shorter))
+
+
+def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> ListSchedule:
+    """Schedule the pair of ready task and device that can start first; ties by the highest rank.
+
+    A task may have a *favourite* among its successors. The core that ran the task is then reserved
+    for the favourite until the favourite could start elsewhere as well.
+    """
+    return ListSchedule(*_core.start_soonest(tasks.core, rank, favourite))
+
+
+def by_batches(tasks: Tasks, rule: int, rank: Floats) -> ListSchedule:
+    """Schedule all ready tasks as a batch, then the tasks that became ready.
+
+    The tasks of a batch are mapped one at a time, each to the core where it finishes earliest;
+    rules differ in which task comes next. Ties within the rule are broken by the highest rank.
+    """
+    return ListSchedule(*_core.by_batches(tasks.core, rule, rank))

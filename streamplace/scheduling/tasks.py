@@ -14,6 +14,7 @@ from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.keep_apart import rival_columns
+from streamplace.model.mixins import kept
 from streamplace.model.problem import Problem
 
 
@@ -59,12 +60,9 @@ class Tasks(WithCoreCopy, _TasksColumns):
         return len(self.latency)
 
 
+@kept
 def tasks_of(problem: Problem) -> Tasks:
     """Tasks of a problem under its rules, compiled once and cached."""
-    return problem.cached("tasks", _compiled_tasks)
-
-
-def _compiled_tasks(problem: Problem) -> Tasks:
     one_pass, instance, rules = problem.one_pass, problem.instance, problem.rules
     n, none = problem.n_operators, np.zeros(0)
     work = one_pass.work.take(instance.device_type, axis=1)

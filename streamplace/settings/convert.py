@@ -50,13 +50,12 @@ def checked_objective(objective: "str | Objective") -> "str | Objective":
 
 def checked_relocation(relocation: "Relocation | None") -> "Relocation | None":
     """Relocation or None; raise SettingError for anything else."""
-    if relocation is None:
-        return None
-    from streamplace.model.relocation import Relocation
+    if relocation is not None:
+        from streamplace.model.relocation import Relocation
 
-    if isinstance(relocation, Relocation):
-        return relocation
-    raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
+        if not isinstance(relocation, Relocation):
+            raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
+    return relocation
 
 
 def share_of(value: Any) -> float:

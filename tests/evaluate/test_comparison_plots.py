@@ -55,7 +55,7 @@ def test_values_that_differ_by_a_thousandth_look_equal():
 def test_a_placer_that_placed_nothing_has_no_line():
     table = results({"a": [0.5] * 5})
     table.add([Record(str(g), str(g), 1e4, "b", "", None, None, 0.0, (), "no") for g in range(5)])
-    figure = plots.draw_distribution(table, TITLE)
+    figure = plots.draw_distributions([table], TITLE)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
 
 

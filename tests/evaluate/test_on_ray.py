@@ -17,7 +17,7 @@ from makespan_cases import giph
 from running import lines_in
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.on_ray import LOOPBACK, connected
+from streamplace.evaluate.on_ray import connected
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.evaluate.records import read_records
@@ -25,6 +25,7 @@ from streamplace.evaluate.runner import ComparisonRun, records_of
 from streamplace.families.branched import Branched
 from streamplace.families.shards import write_shards
 from streamplace.io.datasets import DataSet
+from streamplace.io.extras import LOOPBACK
 from streamplace.placers.registry import Budget
 from streamplace.placers.request import PlacementRequest
 

@@ -13,7 +13,6 @@ The factor stretches every pass to about a second, so that Ray's own millisecond
 but do not dominate. Results are in seconds of the problem.
 """
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,7 +24,7 @@ from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.io.extras import extra
+from streamplace.io.extras import quiet_ray
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
@@ -153,10 +152,7 @@ def _local_ray(offers: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
     This takes some seconds for each node. Ray and all of its processes end with the block. An offer
     has the arguments of ``ray.cluster_utils.Cluster.add_node``.
     """
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes on loopback
-    for feature in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
-        os.environ.setdefault(feature, "0")
-    ray = extra("ray")
+    ray = quiet_ray(is_local=True)
     from ray.cluster_utils import Cluster
 
     cluster: Any = Cluster()

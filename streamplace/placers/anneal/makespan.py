@@ -82,7 +82,10 @@ def shortest(
     after = least_after(tasks)
     plans = list(first_plans(problem, objective, tasks, after, start))
     bound = least_makespan(problem)
-    anneal = _prepared(tasks, plans, after, moving_costs(problem, objective), seed)
+    relocation, moving = objective.relocation, np.zeros((0, 0))
+    if relocation is not None:  # cost of every task on every device, in seconds per pass
+        moving = relocation.seconds(problem) / relocation.passes
+    anneal = _prepared(tasks, plans, after, moving, seed)
 
     def best() -> Found:
         judged = judge_plan(problem, objective, tasks, best_plan(anneal), anneal.best)
@@ -206,14 +209,6 @@ def judge_plan(
     waiting = with_order(problem, tasks, plan)
     planned = objective.value(problem, waiting)
     return Judged(waiting, planned) if objective.better(planned, value) else Judged(eager, value)
-
-
-def moving_costs(problem: Problem, objective: Objective) -> Floats:
-    """Relocation cost of every task on every device, in seconds per pass; [0, 0] without any."""
-    relocation = objective.relocation
-    if relocation is None:
-        return np.zeros((0, 0))
-    return relocation.seconds(problem) / relocation.passes
 
 
 def _prepared(

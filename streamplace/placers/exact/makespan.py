@@ -22,7 +22,7 @@ bound are searched and solved with growing effort until bound and schedule agree
 schedule is shorter.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -236,7 +236,12 @@ class TimetableModel(PlacementModel):
         self._run_one_by_one()
         for e in range(len(tasks.source)):
             self._send(e)
-        self.keep_apart(_rival_pairs(tasks))
+        self.keep_apart(
+            (u, w)
+            for u in range(len(tasks.member_start) - 1)
+            for w in tasks.rivals[tasks.rival_start[u] : tasks.rival_start[u + 1]].tolist()
+            if u < w
+        )
         self.limit_memory(tasks.memory, tasks.room)
         self.open_in_order(classes, self.x)
         self.cp.minimize(self.makespan)
@@ -314,14 +319,6 @@ class TimetableModel(PlacementModel):
         for b, x in receivers.items():
             self.cp.add(sum(y[a, b] for a in senders if (a, b) in y) == x)
         self.cp.add(self.start[v] >= self.start[u] + worked + sum(sending))
-
-
-def _rival_pairs(tasks: Tasks) -> Iterator[tuple[int, int]]:
-    """Yield every pair of units that must not share a device, once."""
-    for u in range(len(tasks.member_start) - 1):
-        for w in tasks.rivals[tasks.rival_start[u] : tasks.rival_start[u + 1]].tolist():
-            if u < w:
-                yield u, w
 
 
 def n_booleans(tasks: Tasks, windows: Windows) -> int:

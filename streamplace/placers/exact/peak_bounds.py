@@ -186,16 +186,12 @@ def limits_below(units: Units, cut: float, remaining: Remaining = ENDLESS) -> Li
 
 
 def exceeds_capacity(limits: Limits, remaining: Remaining = ENDLESS) -> bool:
-    """Whether the CPU work alone exceeds the limits."""
-    return not _packs(limits.work, limits.full * limits.power, remaining)
-
-
-def _packs(work: Floats, room: Floats, remaining: Remaining) -> bool:
-    """Whether the work may fit the devices' capacities; True if deciding takes too long."""
+    """Whether the CPU work alone exceeds the limits; False if deciding takes too long."""
+    work, room = limits.work, limits.full * limits.power
     sizes, counts = _kinds(work[work > 0])
     if np.prod(counts + 1.0) > MAX_STATES:
-        return bool(work.sum() <= room.sum())
-    return _core.packs(sizes, counts, np.sort(room)[::-1], remaining)
+        return bool(work.sum() > room.sum())
+    return not _core.packs(sizes, counts, np.sort(room)[::-1], remaining)
 
 
 def _largest_sum(work: Floats, limit: float) -> float:

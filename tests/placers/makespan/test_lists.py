@@ -11,9 +11,8 @@ from schedules_reference import ScheduleInProgress
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import insert_all, plain_choice
-from streamplace.scheduling.lists import rank_schedules
+from streamplace.scheduling.lists import RULES, by_batches, rank_schedules
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import tasks_of
 
