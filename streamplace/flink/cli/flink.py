@@ -23,7 +23,7 @@ from streamplace.cli._printing import (
     waiting,
 )
 from streamplace.cli._process import interruptible
-from streamplace.errors import SettingError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.cli._jobs import apply_, cancel_, jar_, verify_
 from streamplace.flink.cli._move import move_
 from streamplace.flink.cli._watch import history_, watch_
@@ -434,7 +434,7 @@ def _advise_all(
     settings: FlinkAdviseSettings, namespace: str, output: Path | None, *, as_json: bool
 ) -> None:
     """Print the table of all jobs of a namespace, or of all jobs in Prometheus."""
-    from streamplace.flink.advise.namespace import FROM_METRICS, NamespaceAdvice, row_or_error
+    from streamplace.flink.advise.namespace import FROM_METRICS, JobRow, NamespaceAdvice
     from streamplace.io.files import check_suffix
 
     if output is not None:
@@ -443,7 +443,10 @@ def _advise_all(
     rows = []
     for i, (name, judge) in enumerate(jobs.items(), 1):
         with waiting(f"{name}, {i} of {len(jobs)}"):
-            rows.append(row_or_error(name, judge))
+            try:
+                rows.append(judge())
+            except StreamplaceError as error:
+                rows.append(JobRow(name, str(error)))
     title = f"Namespace {namespace}" if namespace else "Jobs of Flink in Prometheus"
     unit, notes = "per hour" if settings.offers else "cores", () if namespace else (FROM_METRICS,)
     advice = NamespaceAdvice(title, rows, unit, notes)
