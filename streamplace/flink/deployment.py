@@ -151,11 +151,6 @@ class JobDeployment:
         if self.obstacle:
             raise FlinkError(self.obstacle)
 
-    def check_jobs(self) -> None:
-        """Raise FlinkError if streamplace cannot submit jobs here."""
-        if self.obstacle_to_jobs:
-            raise FlinkError(self.obstacle_to_jobs)
-
 
 def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
     """Look up the deployment of a job, or of a cluster without a job."""

@@ -42,9 +42,9 @@ from streamplace.flink.move.savepoints import (
     refuse_copy,
     refuse_ended,
     resumable,
+    saved_at,
     state_clause,
     stop_of,
-    stopped_at,
     stopped_with,
 )
 from streamplace.flink.move.settling import MoveSettings, settle
@@ -433,7 +433,9 @@ class Transaction:
         begin_stop(self.rest, job, self.journal.folder, trigger, native=self.settings.native)
 
     def _stopped_at(self, job: str, trigger: str) -> str:
-        return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+        path = saved_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+        self.rest.wait(job, ENDED)
+        return path
 
     def _save(self, **changes: object) -> None:
         """Write the next step; once the job is down, a failure to write does not stop the move."""
