@@ -90,11 +90,6 @@ class JobDeployment:
         return bool(self.kubernetes) and self.is_application and self.is_unpinned
 
     @property
-    def restarts_cluster(self) -> bool:
-        """Whether a change of the job restarts its whole cluster."""
-        return self.is_application or bool(self.manager)
-
-    @property
     def without_jars(self) -> str:
         """Why the cluster accepts no jars; empty if it does."""
         if self.is_application:
@@ -155,11 +150,6 @@ class JobDeployment:
         """Raise FlinkError if streamplace cannot move the job here."""
         if self.obstacle:
             raise FlinkError(self.obstacle)
-
-    def check_jobs(self) -> None:
-        """Raise FlinkError if streamplace cannot submit jobs here."""
-        if self.obstacle_to_jobs:
-            raise FlinkError(self.obstacle_to_jobs)
 
 
 def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:

@@ -193,17 +193,11 @@ class Store:
                 yield Rows(database)  # closing the file undoes a failed block
                 database.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
-            raise self._unusable(error) from None
-
-    def _unusable(self, error: sqlite3.Error | OSError) -> StoreError:
-        """Error with a remedy; the file may contain an unfinished move, so it is kept."""
-        is_damaged = isinstance(error, _NotUsable) or (
-            getattr(error, "sqlite_errorcode", -1) & 0xFF in DAMAGED
-        )
-        reason = error.strerror if isinstance(error, OSError) else error
-        return StoreError(
-            f"{spot(self.path)} cannot be used: {reason}{f'; {ADVICE}' if is_damaged else ''}"
-        )
+            code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+            is_damaged = isinstance(error, _NotUsable) or code in DAMAGED
+            reason = error.strerror if isinstance(error, OSError) else error
+            advice = f"; {ADVICE}" if is_damaged else ""
+            raise StoreError(f"{spot(self.path)} cannot be used: {reason}{advice}") from None
 
 
 def _version(database: sqlite3.Connection) -> int:
@@ -341,21 +335,23 @@ class Claim(Generic[C]):
 
     def leave(self) -> None:
         """Release the row for the next command, unless it was deleted."""
-        free = self.journal.model_copy(update={"holder": None})
-        self._close(lambda rows, number: rows.put(self.table, number, free))
+        self._close(self.journal.model_copy(update={"holder": None}))
 
     def end(self) -> None:
         """Delete the row."""
-        self._close(lambda rows, _: rows.delete(self.table, self.owner))
+        self._close(None)
 
-    def _close(self, act: Callable[[Rows, int], None]) -> None:
-        """Write the last step, now or in the next transaction."""
+    def _close(self, last: C | None) -> None:
+        """Write the last version of the row, or delete it, now or in the next transaction."""
         store = Store.usual()
 
         def step(rows: Rows) -> None:
             with suppress(TakenOver):
                 for number in self._own(rows):
-                    act(rows, number)
+                    if last is None:
+                        rows.delete(self.table, self.owner)
+                    else:
+                        rows.put(self.table, number, last)
 
         try:
             with store.transaction() as rows:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -42,15 +43,14 @@ def costs_of_history(
 
     ``plan_at``: returns the plan for a rate. All plans together get the budget of one.
     """
-    seconds, plans = settings.budget.seconds, dict[float, PlanResult | None]()
+    seconds = settings.budget.seconds
     budget = replace(settings.budget, seconds=seconds and seconds / MAX_PLANS)
 
+    @cache
     def plan(rate: float) -> PlanResult | None:
-        if rate not in plans:
-            plans[rate] = None
-            with suppress(ProblemError):
-                plans[rate] = plan_at(rate, replace(settings, budget=budget))[1]
-        return plans[rate]
+        with suppress(ProblemError):
+            return plan_at(rate, replace(settings, budget=budget))[1]
+        return None
 
     return (*_shares(history, plan), *_hours(history, plan))
 
@@ -58,12 +58,11 @@ def costs_of_history(
 def _shares(history: JobHistory, plan: Callable[[float], PlanResult | None]) -> Iterator[RateCost]:
     for share in SHARES:
         rate = history.peak if share == 1 else history.level(share)
-        result = plan(rate)
+        cost, machines = None, "no plan was found"
+        if (result := plan(rate)) is not None:
+            cost, machines = result.cost, machines_in_words(result.machines)
         words = "peak" if share == 1 else f"{share:.0%} of the time"
-        if result is None:
-            yield RateCost(words, rate, None, "no plan was found")
-        else:
-            yield RateCost(words, rate, result.cost, machines_in_words(result.machines))
+        yield RateCost(words, rate, cost, machines)
 
 
 def _hours(history: JobHistory, plan: Callable[[float], PlanResult | None]) -> Iterator[RateCost]:

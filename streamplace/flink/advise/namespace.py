@@ -5,7 +5,7 @@ operators are unknown: a job then needs its CPU at the peak, and no placement is
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import ceil, inf
@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.display.report import Bar, Cell, Part, Report, Sheet, brief_and_detail
-from streamplace.errors import StreamplaceError
 from streamplace.flink.advise.advise import Advice, MeasuredJob, current_machines
-from streamplace.flink.advise.usage import JobUsage
+from streamplace.flink.constants import MIN_CAUSE
+from streamplace.flink.cpu.limits import FULL
 from streamplace.flink.measure.cluster import finite
+from streamplace.flink.measure.profile import JobProfile
 from streamplace.flink.measure.source_lag import SourceFlow, requested_rate
 from streamplace.flink.prometheus.job_history import JobHistory, percentile
 from streamplace.flink.prometheus.reading import JobMetrics
@@ -29,6 +30,7 @@ from streamplace.model.units import digits, format_bytes
 from streamplace.model.units import mips as parsed_mips
 from streamplace.planning.offers import Catalogue
 
+CPU, MEMORY, STATE = "CPU", "memory", "state"
 FREE = 0.25
 """Share of the CPU that stays free if only metrics are known; judgement: windows of five minutes
 hide peaks, and a few operators may get most of the CPU."""
@@ -39,7 +41,8 @@ FROM_METRICS = (
 )
 
 
-class Pods(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pods:
     """Equal pods."""
 
     number: int
@@ -83,12 +86,60 @@ class JobRow:
     full: float | None = None  # how full that is
 
 
-def row_or_error(name: str, judge: Callable[[], JobRow]) -> JobRow:
-    """Row of a job; an error becomes the reason why the job is not judged."""
-    try:
-        return judge()
-    except StreamplaceError as error:
-        return JobRow(name, str(error))
+class JobUsage(NamedTuple):
+    """Use of TaskManagers by a job at its peak, or while it was measured."""
+
+    cores: float
+    # Possible limit other than CPU → how full it is: operators by the share of the time for which
+    # their busiest subtask is busy, the heap, and the interval of checkpoints.
+    full: Mapping[str, float]
+    throttled: float = 0.0  # largest share of periods in which a quota has stopped a TaskManager
+
+    def limit(self, cores: float | None) -> tuple[str, float]:
+        """The fullest resource on a number of cores, and how full it is.
+
+        If the CPU is used up, it counts as the fullest, since threads that lack CPU are busy for
+        longer.
+
+        >>> usage = JobUsage(1.9, {"map": 1.0, "memory": 0.4})
+        >>> usage.limit(8.0), usage.limit(2.0)
+        (('map', 1.0), ('CPU', 0.95))
+        """
+        load = 0.0 if not cores else self.cores / cores
+        if load >= FULL or self.throttled >= MIN_CAUSE:
+            return CPU, load
+        loads = {CPU: load, **self.full}
+        fullest = max(loads, key=lambda name: loads[name])
+        return fullest, loads[fullest]
+
+    @classmethod
+    def of_history(cls, history: JobHistory | JobMetrics) -> "JobUsage":
+        """Use in the window with most CPU."""
+        at = int(np.nanargmax(history.used))
+
+        def largest(rows: Mapping[str, Floats]) -> float:
+            return max((float(row[at]) for row in rows.values() if np.isfinite(row[at])), default=0)
+
+        full = {shown(name, 40): largest({name: row}) for name, row in history.busy.items()}
+        if (memory := history.memory) is not None:
+            full[MEMORY] = memory.heap_needed / memory.heap_size
+        if (checkpoints := history.checkpoints) is not None and checkpoints.interval:
+            full[STATE] = checkpoints.longest / checkpoints.interval
+        return cls(float(history.used[at]), full, largest(history.devices.throttled))
+
+    @classmethod
+    def of_profile(cls, profile: JobProfile) -> "JobUsage":
+        """Use while a job was measured."""
+        full = {}
+        for task in profile.tasks:
+            activity = profile.activity[task.id]
+            mean = (activity.busy or 0.0) / max(1, task.parallelism)
+            busy = [subtask.busy for subtask, _ in profile.subtasks.get(task.id, ())]
+            shares = [ms / 1000 / activity.seconds for ms in busy if math.isfinite(ms)]
+            full[shown(task.name, 40)] = max([mean, *shares])
+        devices = {name for names in profile.present.devices.values() for name in names}
+        cores = sum(cpu.cores for cpu in profile.cpu.values()) + len(devices) * (profile.java or 0)
+        return cls(cores, full, max(profile.throttled.values(), default=0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,12 +184,8 @@ class NamespaceAdvice(Displayed):
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON document."""
-        rows = [asdict(row) | {"pods": _of(row.pods), "needs": _of(row.needs)} for row in self.rows]
-        return {"unit": self.unit, "jobs": rows, "notes": [*self.notes]}
-
-
-def _of(pods: Pods | None) -> dict[str, Any] | None:
-    return None if pods is None else pods._asdict()
+        jobs = [asdict(row) for row in self.rows]
+        return {"unit": self.unit, "jobs": jobs, "notes": [*self.notes]}
 
 
 def _cells(row: JobRow, *, is_brief: bool) -> tuple[Cell, ...]:
@@ -228,7 +275,7 @@ def row_of_metrics(
 def _kinds(offers: Catalogue | None, pods: Pods | None, speed: float) -> list[tuple[Pods, float]]:
     """Pods of each offer and their prices; without offers, a present pod and its cores."""
     if offers is None:
-        return [] if pods is None else [(pods._replace(number=1), pods.cores)]
+        return [] if pods is None else [(replace(pods, number=1), pods.cores)]
     return [
         (Pods(1, o.cores * float(o.mips) / speed, finite(float(o.memory)), o.name), o.price)
         for o in offers.offers
@@ -239,7 +286,7 @@ def _pods_for(cores: float, memory: float, pod: Pods, price: float) -> tuple[Pod
     """Number of equal pods with these cores and bytes in all, and their price."""
     needed = max(cores / pod.cores, memory / (pod.memory or inf))
     number = max(1, ceil(needed * (1 - NOISE)))
-    return pod._replace(number=number), number * price
+    return replace(pod, number=number), number * price
 
 
 def _mean(limits: Mapping[str, Floats], managers: Sequence[str]) -> float | None:

@@ -112,7 +112,8 @@ class Reporters:
     """Reporters of a cluster, if there are any."""
 
     rest: Rest
-    faults: dict[str, str] = field(default_factory=dict)  # TaskManager → why its report is not used
+    # TaskManager whose report is not used → sentence on that.
+    doubts: dict[str, str] = field(default_factory=dict, init=False)
     _gauges: dict[str, list[str]] = field(default_factory=dict, init=False)
 
     def read(
@@ -126,7 +127,7 @@ class Reporters:
         reports = {}
         deadline = time.monotonic() + UPDATE_SECONDS
         for device in devices:
-            if device in self.faults or not self._has_reporter(device):
+            if device in self.doubts or not self._has_reporter(device):
                 continue
             report = self._read(device)
             old = report if before is None else before.get(device)
@@ -159,7 +160,7 @@ class Reporters:
             except ValueError as error:
                 fault = str(error)
             time.sleep(PAUSE_SECONDS)
-        self.faults[device] = fault
+        self.doubts[device] = f"the report of {shown(device)} is not used: {fault}"
         return None
 
     def _rows(self, device: str, query: str) -> list[dict[str, str]] | None:
@@ -170,14 +171,6 @@ class Reporters:
         except FlinkError:
             return None
         return rows
-
-    @property
-    def doubts(self) -> list[str]:
-        """Sentences on reports that are not used."""
-        return [
-            f"the report of {shown(device)} is not used: {why}"
-            for device, why in self.faults.items()
-        ]
 
 
 MAX_DUMP_SHARE = 0.1
@@ -224,12 +217,12 @@ class ThreadDumps:
         self._failures = dict.fromkeys(self._due, 0)
         self._counts = dict.fromkeys(self._due, NO_DUMPS)
         self._began = time.monotonic()
-        self.faults: dict[str, str] = {}
-        """TaskManager → why no dumps of it are taken."""
+        self.doubts: dict[str, str] = {}
+        """TaskManager of which no more dumps are taken → sentence on that."""
 
     def take(self) -> None:
         """Take the dumps that are due."""
-        for device in self._due.keys() - self.faults.keys():
+        for device in self._due.keys() - self.doubts.keys():
             began = time.monotonic()
             if began < self._due[device]:
                 continue
@@ -238,13 +231,13 @@ class ThreadDumps:
             except FlinkError as error:  # such as of a gateway that forbids or truncates dumps
                 self._failures[device] += 1
                 if self._failures[device] >= MAX_FAILURES or not isinstance(error, NoAnswer):
-                    self.faults[device] = str(error)
+                    self._give_up(device, str(error))
                 continue
             self._failures[device] = 0
             now = time.monotonic()
             self._due[device] = began + (now - began) / MAX_DUMP_SHARE
             if now - began > MAX_ANSWER_SECONDS:
-                self.faults[device] = f"one takes {now - began:.1f} s, for which it stands still"
+                self._give_up(device, f"one takes {now - began:.1f} s, for which it stands still")
             self._count(device, answer["threadInfos"], now)
 
     def _count(self, device: str, rows: Iterable[Mapping[str, str]], now: float) -> None:
@@ -261,11 +254,8 @@ class ThreadDumps:
         """TaskManager → its dumps so far, counted by thread."""
         return dict(self._counts)
 
-    @property
-    def doubts(self) -> list[str]:
-        """Sentences on TaskManagers without dumps."""
-        return [
+    def _give_up(self, device: str, why: str) -> None:
+        self.doubts[device] = (
             f"thread dumps of {shown(device)} cannot be taken ({why}), so its CPU is divided by "
             "busy time"
-            for device, why in self.faults.items()
-        ]
+        )

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -63,13 +63,6 @@ ASSUMED_CPU = Remedy(
 GIVE_SPEED = "give their speed (nic in --settings)"
 
 
-class Card(NamedTuple):
-    """Speed of a network card in either direction, such as ``"1000 Mbps"``."""
-
-    speed: str
-    is_assumed: bool  # False if the speed is given
-
-
 @dataclass(frozen=True, slots=True)
 class MeasuredDevice:
     """A TaskManager as a device."""
@@ -77,7 +70,8 @@ class MeasuredDevice:
     name: str
     mips: str  # speed of a core
     cores: int
-    card: Card
+    card: str  # speed of its network card in either direction, such as "1000 Mbps"
+    is_card_assumed: bool  # False if the speed is given
     memory: int | None = None  # bytes; None if Flink does not report it
     reserved: float | None = None  # MIPS that are not available to the job; None if not measured
     is_cpu_assumed: bool = False  # whether the number of cores is assumed
@@ -119,8 +113,8 @@ class MeasuredCluster:
     def assumptions(self) -> tuple[str, ...]:
         """Sentences on assumptions in place of measurements."""
         sentences = [self.unmeasured_sending] if self.unmeasured_sending else []
-        if assumed := [device for device in self.devices if device.card.is_assumed]:
-            speed = assumed[0].card.speed
+        if assumed := [device for device in self.devices if device.is_card_assumed]:
+            speed = assumed[0].card
             links = ", as every link between two TaskManagers" if speed == self.bandwidth else ""
             sentences.append(
                 f"the network cards of {listed([device.name for device in assumed])} are assumed "
@@ -153,8 +147,8 @@ class MeasuredCluster:
         if device.memory is not None:
             text += f"memory = {device.memory}\n"
         for end in ("egress", "ingress"):
-            source = "assumed" if device.card.is_assumed else "given"
-            text += f"{end} = {quoted_yaml(device.card.speed)}  # network card, {source}\n"
+            source = "assumed" if device.is_card_assumed else "given"
+            text += f"{end} = {quoted_yaml(device.card)}  # network card, {source}\n"
         if device.reserved is not None:
             text += f"reserved = {device.reserved:.3g}  # MIPS of Java, the network, other jobs\n"
         return text
@@ -194,7 +188,7 @@ def measured_cluster(
     shares |= _limits(rest, [manager for manager in managers if manager["id"] not in shares])
     cost = (sending or ASSUMED).slower(slowness(shares.values())).rounded()
     card_speed = bandwidth or BANDWIDTH
-    card_of = _cards([manager["id"] for manager in managers], cards or {}, card_speed)
+    speeds = _cards([manager["id"] for manager in managers], cards or {})
     devices = []
     for manager in managers:
         name, visible = str(manager["id"]), manager["hardware"]["cpuCores"]
@@ -208,12 +202,15 @@ def measured_cluster(
             in_use = (beside or {}).get(name, 0.0) + (0.0 if java is None else java + cost.fixed)
             limit = cores if share is None else share.limit
             reserved = float(f"{reserved_cores(in_use, limit) * parsed_mips(mips):.3g}")
-        device = MeasuredDevice(name, speed, cores, card_of[name], memory, reserved, share is None)
-        devices.append(device)
+        card, is_assumed = speeds[name] or card_speed, speeds[name] is None
+        devices.append(
+            MeasuredDevice(
+                name, speed, cores, card, is_assumed, memory, reserved, is_cpu_assumed=share is None
+            )
+        )
     return MeasuredCluster(
         rest.url,
-        bandwidth
-        or max([card_speed, *(card.speed for card in card_of.values())], key=bandwidth_bps),
+        bandwidth or max([card_speed, *(device.card for device in devices)], key=bandwidth_bps),
         tuple(devices),
         cost,
         java,
@@ -305,18 +302,16 @@ def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
     return speeds
 
 
-def _cards(managers: list[str], speeds: Mapping[str, str], default: str) -> dict[str, Card]:
-    """TaskManager → its card.
+def _cards(managers: list[str], speeds: Mapping[str, str]) -> dict[str, str | None]:
+    """TaskManager → speed of its card; None if it is not given.
 
     ``speeds``: speeds of some TaskManagers, and at `ALL` of the others.
-    ``default``: assumed speed of TaskManagers without one.
     """
     if unknown := [name for name in speeds if name != ALL and name not in managers]:
         raise SettingError(
             f"nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
         )
-    cards = {name: speeds.get(name, speeds.get(ALL)) for name in managers}
-    return {name: Card(speed or default, speed is None) for name, speed in cards.items()}
+    return {name: speeds.get(name, speeds.get(ALL)) for name in managers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,14 +411,14 @@ def fast_enough(
         return measured, None  # a TaskManager was lost in the meantime
     job = placed(graph, cluster, layout, shares)
     loads = resource_loads(job.problem.instance, job.placement)
-    assumed = [device.card.is_assumed for device in measured.devices]
+    assumed = [device.is_card_assumed for device in measured.devices]
     load = float(np.maximum(loads.egress, loads.ingress)[assumed].max(initial=0.0))
     if load <= MAX_ASSUMED_LOAD:
         return measured, None
-    before = measured.devices[assumed.index(True)].card.speed
+    before = measured.devices[assumed.index(True)].card
     speed = f"{ceil(RAISED_SPEED * load * bandwidth_bps(before) / 1e6)} Mbps"
     devices = tuple(
-        replace(device, card=device.card._replace(speed=speed)) if is_assumed else device
+        replace(device, card=speed) if is_assumed else device
         for device, is_assumed in zip(measured.devices, assumed, strict=True)
     )
     links = measured.bandwidth

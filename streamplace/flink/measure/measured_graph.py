@@ -49,9 +49,8 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
     doubts about rates and streams.
     """
     name_of = {task.id: task.name for task in profile.tasks}
-    carried = carried_by_streams(profile.tasks, profile.edges, profile.activity)
-    profile.doubts.extend(carried.doubts)
-    sizes = carried.payloads
+    carried, sizes, doubts = carried_by_streams(profile.tasks, profile.edges, profile.activity)
+    profile.doubts.extend(doubts)
     # the payload of an operator is that of its first stream
     payloads = {profile.edges[e].source: size for e, size in reversed(sizes.items())}
     profile.check_sources()
@@ -73,7 +72,7 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
         Stream(
             name_of[edge.source],
             name_of[edge.target],
-            carried.tuples[e] / (profile.tuples[edge.source] or 1.0),
+            carried[e] / (profile.tuples[edge.source] or 1.0),
             _stream_payload(sizes.get(e), payloads.get(edge.source, 0.0)),
             RESCALE if edge.is_rescaled else edge.partitioning,
         )
@@ -94,7 +93,7 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
     facts |= {
         KEEPS_PARALLELISM + name_of[edge.target]: BROADCAST
         for e, edge in enumerate(profile.edges)
-        if edge.is_broadcast and carried.tuples[e] > MAX_COPIES * profile.tuples[edge.target]
+        if edge.is_broadcast and carried[e] > MAX_COPIES * profile.tuples[edge.target]
     }
     if profile.drift > 0:
         facts[PROFILE_DRIFT] = float(f"{min(profile.drift, MAX_VALUE):.4g}")

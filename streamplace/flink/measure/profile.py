@@ -477,7 +477,7 @@ def _doubts(
     for task in windows.tasks:
         if (source := cpu[task.id].source) not in PER_THREAD:
             yield f"ipt of {task.name}: {source}"
-    yield from map(Remedy, (*windows.reporters.doubts, *windows.dumps.doubts))
+    yield from map(Remedy, (*windows.reporters.doubts.values(), *windows.dumps.doubts.values()))
     if names := [task.name for task in windows.tasks if task.has_ended]:
         yield f"rate and ipt of {listed(names)}: counted as 0, because all input has been read"
     yield from _doubts_on_operators(windows, interval)

@@ -203,19 +203,6 @@ class _Counters:
         return Activity(rates, end - start, after, tuple(readings), self.reporting)
 
 
-def sample(
-    rest: Rest,
-    job: str,
-    vertices: Sequence[str],
-    seconds: float,
-    further: Mapping[str, Sequence[str]] | None = None,
-) -> dict[str, Activity]:
-    """Activity of the vertices, each measured for at least ``seconds``, as by `Sampler`."""
-    sampler = Sampler(rest, job, vertices, further)
-    sampler.measure(seconds)
-    return sampler.between(0, 1)
-
-
 class Sampler:
     """Measures vertices and TaskManagers in adjacent windows.
 
@@ -228,15 +215,14 @@ class Sampler:
         rest: Rest,
         job: str,
         vertices: Sequence[str],
-        further: Mapping[str, Sequence[str]] | None = None,
+        further: Mapping[str, Sequence[str]],
         managers: Sequence[str] = (),
     ) -> None:
-        more = further or {}
         self._rest, self._job, self._vertices = rest, job, vertices
         self._counters = {
             v: _Counters(
                 f"{job_path(job, 'vertices', v, 'subtasks', 'metrics')}?agg=sum,max,avg&",
-                (*_METRICS, *more.get(v, ())),
+                (*_METRICS, *further.get(v, ())),
             )
             for v in vertices
         }

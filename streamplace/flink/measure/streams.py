@@ -39,18 +39,10 @@ COMMITTERS = (": Committer", ": Global Committer")
 """Suffixes of the names of committers of two-phase sinks; some sinks have both."""
 
 
-class CarriedTuples(NamedTuple):
-    """Tuples and payloads of streams, by the index of the stream."""
-
-    tuples: Mapping[int, float]  # tuples/s
-    payloads: dict[int, float]  # bytes per tuple, of the streams with tuples
-    doubts: Sequence[str]  # sentences on missing measurements
-
-
 def carried_by_streams(
     tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
-) -> CarriedTuples:
-    """Tuples and payloads of all streams, from the metrics of their tasks.
+) -> tuple[dict[int, float], dict[int, float], list[str]]:
+    """Tuples/s of all streams, and bytes per tuple of those with tuples, by index; and doubts.
 
     The input that a task counts is authoritative; the output of other tasks only divides it among
     the streams. Output may include tuples that a task does not send: the writer of a two-phase sink
@@ -83,7 +75,7 @@ def carried_by_streams(
     doubts = [f"selectivity of {labels[e]}: guessed, several inputs mix" for e in sorted(guessed)]
     doubts += [f"payload of {labels[e]}: a mean, several inputs mix" for e in sorted(mixed)]
     payloads = {e: sizes[e] / amount for e, amount in tuples.items() if amount}
-    return CarriedTuples(tuples, payloads, doubts)
+    return tuples, payloads, doubts
 
 
 def _rates(activity: Mapping[str, Activity], metric: str) -> dict[str, float]:
@@ -238,9 +230,9 @@ def remote_flows(
     """
     tuples: dict[str, float] = defaultdict(float)
     traffic: dict[str, float] = defaultdict(float)
-    carried = carried_by_streams(tasks, edges, activity)
+    carried, payloads, _ = carried_by_streams(tasks, edges, activity)
     for e, edge in enumerate(edges):
-        amount, size = carried.tuples[e], carried.payloads.get(e, 0.0)
+        amount, size = carried[e], payloads.get(e, 0.0)
         for device, part in _crossing(edge, devices).items():
             tuples[device] += amount * part
             traffic[device] += amount * part * size

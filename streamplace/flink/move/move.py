@@ -29,15 +29,16 @@ from streamplace.flink.move.running_settings import (
     changed_settings,
     checkpoint_folder,
     running_settings,
-    submitted_settings,
 )
 from streamplace.flink.move.savepoints import (
     RETAINED,
-    chosen_folder,
+    SAVEPOINT_FOLDERS,
     latest,
     path_of,
     resumable,
+    savepoint_folder,
     stop_of,
+    suppress_missing,
 )
 from streamplace.flink.move.settling import MoveSettings
 from streamplace.flink.move.transaction import (
@@ -161,7 +162,10 @@ class FlinkMove:
         path = resumable(self.rest, job)
         if path is None:
             raise FlinkError(f"job {job} has no checkpoint or savepoint to continue from")
-        settings, program = submitted_settings(self.rest, job), kept_program(job, self.program)
+        program, settings = kept_program(job, self.program), Settings()
+        with suppress_missing():  # the program makes its own settings again
+            running = running_settings(self.rest, job)
+            settings = {key: value for key, value in running.items() if value != LATER}
         document = self.rest.job(job)
         tasks = zip(document["vertices"], job_operators(document), strict=True)
         subtasks = {o.name: [""] * row["parallelism"] for row, task in tasks for o in task}
@@ -249,8 +253,14 @@ class FlinkMove:
         ).run()
 
     def savepoint_folder(self) -> str:
-        """Folder of savepoints; see `chosen_folder`."""
-        return chosen_folder(self.rest, self.settings.savepoints, self.program.settings)
+        """Folder of savepoints: of the options, else of the settings of the job or its cluster."""
+        known = savepoint_folder(self.program.settings, self.rest.settings())
+        if folder := self.settings.savepoints or known:
+            return folder
+        raise SettingError(
+            f"the cluster has no folder for savepoints ({SAVEPOINT_FOLDERS[0]}); name one with "
+            "--savepoints"
+        )
 
     def resume_line(self, job: str) -> str:
         """Command that finishes a move of a job, whose program is in the store."""

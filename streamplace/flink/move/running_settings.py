@@ -14,7 +14,6 @@ from streamplace.flink.move.savepoints import (
     latest,
     path_of,
     retention_of,
-    suppress_missing,
 )
 from streamplace.flink.rest.answers import CheckpointSettings
 from streamplace.flink.rest.client import Rest, job_path
@@ -86,17 +85,6 @@ def running_settings(rest: Rest, job: str) -> Settings:
         if checkpoints.get("checkpoint_storage") == "FileSystemCheckpointStorage":
             settings[f"{CHECKPOINTING}.dir"] = _present_folder(rest, job) or LATER
     return settings
-
-
-def submitted_settings(rest: Rest, job: str) -> Settings:
-    """Settings to submit a job again as it runs or ran; empty if Flink does not know the job.
-
-    The program makes its own settings again.
-    """
-    with suppress_missing():
-        running = running_settings(rest, job)
-        return {key: value for key, value in running.items() if value != LATER}
-    return {}
 
 
 def changed_settings(

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any, NamedTuple
 
-from streamplace.errors import SettingError
 from streamplace.flink.move.decision_table import Stop
 from streamplace.flink.move.journal import unfinished
 from streamplace.flink.rest.answers import (
@@ -87,19 +86,6 @@ def savepoint_folder(*settings: Mapping[str, str]) -> str | None:
     return next((row[key] for row in settings for key in SAVEPOINT_FOLDERS if row.get(key)), None)
 
 
-def chosen_folder(rest: Rest, option: str | None, settings: Mapping[str, str]) -> str:
-    """Folder of savepoints: of the option, else of the settings of the job, else of its cluster.
-
-    Raises SettingError when no folder is known.
-    """
-    if folder := option or savepoint_folder(settings, rest.settings()):
-        return folder
-    raise SettingError(
-        f"the cluster has no folder for savepoints ({SAVEPOINT_FOLDERS[0]}); name one with "
-        "--savepoints"
-    )
-
-
 def stop(rest: Rest, job: str, folder: str | None) -> str:
     """Stop a job with a savepoint and return its path.
 
@@ -109,7 +95,7 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
     """
     patient, trigger = rest.patient(SAVEPOINT_SECONDS, rest.tell), secrets.token_hex(16)
     request = begin_stop(patient, job, folder, trigger)
-    path = _saved_at(patient, job, request, SAVEPOINT_SECONDS)
+    path = saved_at(patient, job, request, SAVEPOINT_SECONDS)
     with suppress(FlinkError):  # the cluster of an application ends with its job
         rest.wait(job, ENDED)
         rest.wait_released()
@@ -145,18 +131,12 @@ def stop_of(rest: Rest, job: str, request: str) -> tuple[Stop, str]:
     return Stop.UNKNOWN, ""
 
 
-def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:
-    """Wait until a request has stopped a job, and return the path of its savepoint.
+def saved_at(rest: Rest, job: str, request: str, seconds: float) -> str:
+    """Wait until a request that stops a job has saved it, and return the path of its savepoint.
 
     Raises NoAnswer when the savepoint is not complete within ``seconds``; Flink continues it.
     Raises Refusal when Flink does not know the request, and FlinkError when the savepoint fails.
     """
-    path = _saved_at(rest, job, request, seconds)
-    rest.wait(job, ENDED)
-    return path
-
-
-def _saved_at(rest: Rest, job: str, request: str, seconds: float) -> str:
     for _ in turns(seconds):
         stop, text = stop_of(rest, job, request)
         if stop is Stop.UNKNOWN:
@@ -200,8 +180,10 @@ def _kept(rest: Rest, job: str, rows: Mapping[str, CheckpointAnswer]) -> str | N
     is_later = completed is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
     if saved is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
         return saved
-    if completed is not None and _has_retained_checkpoints(rest, job):
-        return completed
+    if completed is not None and (settings := checkpoint_settings(rest, job)) is not None:
+        retention = retention_of(settings)
+        if retention == RETAINED or (retention == IF_FAILED and rest.job(job)["state"] == "FAILED"):
+            return completed
     return saved if is_later else None
 
 
@@ -243,14 +225,6 @@ def retention_of(settings: CheckpointSettings) -> str:
     if not answer["enabled"]:
         return NOT_RETAINED
     return IF_FAILED if answer["delete_on_cancellation"] else RETAINED
-
-
-def _has_retained_checkpoints(rest: Rest, job: str) -> bool:
-    """Whether the checkpoints of a job outlive it: of a failed job, or if it is cancelled."""
-    if (settings := checkpoint_settings(rest, job)) is None:
-        return False
-    retention = retention_of(settings)
-    return retention == RETAINED or (retention == IF_FAILED and rest.job(job)["state"] == "FAILED")
 
 
 def path_of(row: CheckpointAnswer) -> str | None:

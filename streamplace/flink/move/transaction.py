@@ -42,9 +42,9 @@ from streamplace.flink.move.savepoints import (
     refuse_copy,
     refuse_ended,
     resumable,
+    saved_at,
     state_clause,
     stop_of,
-    stopped_at,
     stopped_with,
 )
 from streamplace.flink.move.settling import MoveSettings, settle
@@ -68,7 +68,7 @@ from streamplace.flink.rest.client import (
     NoAnswer,
     Rest,
     chain_of,
-    return_trigger,
+    chosen_id,
     turns,
 )
 from streamplace.flink.store import StoreError, TakenOver
@@ -408,7 +408,7 @@ class Transaction:
         may finish at any moment; a finished one cannot be saved.
         """
         job = self.journal.successor
-        state, trigger = self.rest.state(job), return_trigger(job)
+        state, trigger = self.rest.state(job), chosen_id(f"return of {job}")
         is_stopping = state is not None and stop_of(self.rest, job, trigger)[0] is not Stop.UNKNOWN
         if state == RUNNING or is_stopping:
             try:
@@ -433,7 +433,9 @@ class Transaction:
         begin_stop(self.rest, job, self.journal.folder, trigger, native=self.settings.native)
 
     def _stopped_at(self, job: str, trigger: str) -> str:
-        return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+        path = saved_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+        self.rest.wait(job, ENDED)
+        return path
 
     def _save(self, **changes: object) -> None:
         """Write the next step; once the job is down, a failure to write does not stop the move."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic, sleep
-from typing import Any, Required
+from typing import Any, Required, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -132,6 +132,9 @@ class PatchJournal(Claimed):
         )
 
 
+J = TypeVar("J", bound=PatchJournal | None)
+
+
 def _shown(value: object) -> str:
     if value is None:
         return "nothing"
@@ -195,9 +198,9 @@ class JournalMap:
 
     def exchange(
         self,
-        change: Callable[[PatchJournal | None], PatchJournal | None],
+        change: Callable[[PatchJournal | None], J],
         seconds: float = SILENCE_SECONDS,
-    ) -> PatchJournal | None:
+    ) -> J:
         """Replace the journal by a function of it, and return the new one.
 
         The function is called again if another command was faster, or if no answer came.
@@ -267,7 +270,8 @@ class PatchClaim:
                 raise stored.unfinished()
             return journal
 
-        return cls._exchanged(JournalMap(api, journal.namespace, journal.name), begun)
+        config_map = JournalMap(api, journal.namespace, journal.name)
+        return cls(config_map, config_map.exchange(begun))
 
     @classmethod
     def take(cls, api: KubernetesApi, namespace: str, name: str) -> "PatchClaim":
@@ -279,15 +283,8 @@ class PatchClaim:
             stored.refuse_held()
             return with_holder(stored)
 
-        return cls._exchanged(JournalMap(api, namespace, name), taken)
-
-    @classmethod
-    def _exchanged(
-        cls, config_map: JournalMap, change: Callable[[PatchJournal | None], PatchJournal]
-    ) -> "PatchClaim":
-        journal = config_map.exchange(change)
-        assert journal is not None
-        return cls(config_map, journal)
+        config_map = JournalMap(api, namespace, name)
+        return cls(config_map, config_map.exchange(taken))
 
     def save(self, **changes: object) -> None:
         """Write the next step; raise TakenOver if another command holds the change now."""

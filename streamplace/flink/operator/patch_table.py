@@ -11,7 +11,7 @@ job, nothing is patched until they have undone it.
 from dataclasses import dataclass
 from enum import Enum
 
-from streamplace.flink.move.decision_table import TableRow, row
+from streamplace.flink.move.decision_table import TableRow, row, when
 
 
 class PatchRequest(Enum):
@@ -138,19 +138,15 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     row(PatchStep.ENDED_AS_CHANGED, "a patch would start it again",
         fields=PatchedFields.NEW, reconciliation=Reconciliation.ENDED),
     # Before the patch, which is only for an unchanged resource.
-    row(PatchStep.UNCHANGED, "a patch would lose the state of the job",
-        others=OtherFields.RISKY, fields=PatchedFields.OLD,
-        requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
-    row(PatchStep.UNCHANGED, "others have changed other fields",
-        others=OtherFields.CHANGED, fields=PatchedFields.OLD,
-        requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
-    row(PatchStep.UNCHANGED, "Kubernetes refuses the patch",
-        outcome=PatchOutcome.REFUSED, fields=PatchedFields.OLD,
-        requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
+    *when(fields=PatchedFields.OLD, requested=(PatchRequest.NOTHING, PatchRequest.TRY))(
+        row(PatchStep.UNCHANGED, "a patch would lose the state of the job",
+            others=OtherFields.RISKY),
+        row(PatchStep.UNCHANGED, "others have changed other fields", others=OtherFields.CHANGED),
+        row(PatchStep.UNCHANGED, "Kubernetes refuses the patch", outcome=PatchOutcome.REFUSED),
+    ),
     row(PatchStep.PATCH, "the job runs as specified",
         requested=PatchRequest.NOTHING, reconciliation=Reconciliation.STABLE),
-    row(PatchStep.UNCHANGED, "the job does not run as specified",
-        requested=PatchRequest.NOTHING),
+    row(PatchStep.UNCHANGED, "the job does not run as specified", requested=PatchRequest.NOTHING),
     row(PatchStep.UNCHANGED, "the patch had no effect",
         requested=PatchRequest.TRY, fields=PatchedFields.OLD, interrupts=(1, 2)),
     row(PatchStep.PATCH, "the patch had no effect",
@@ -158,33 +154,28 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     # The changed specification.
     row(PatchStep.AT_RISK, "a patch back would lose the state of the job",
         others=OtherFields.RISKY, fields=PatchedFields.NEW),
-    row(PatchStep.AWAIT, "the operator is rolling it back",
-        requested=PatchRequest.TRY, reconciliation=Reconciliation.ROLLING_BACK,
-        outcome=_ANSWERED),
-    row(PatchStep.RETURN, "others have changed other fields",
-        requested=PatchRequest.TRY, others=OtherFields.CHANGED),
-    row(PatchStep.RETURN, "the command was interrupted",
-        requested=PatchRequest.TRY, interrupts=(1, 2)),
-    row(PatchStep.RETURN, "it is not stable in time",
-        requested=PatchRequest.TRY, outcome=PatchOutcome.LATE),
-    row(PatchStep.RETURN, "the job does not run with the change",
-        requested=PatchRequest.TRY, reconciliation=_NOT_RUNNING),
-    row(PatchStep.KEPT, "the job runs with the change",
-        requested=PatchRequest.TRY, reconciliation=Reconciliation.STABLE),
-    row(PatchStep.AWAIT, "the operator carries it out", requested=PatchRequest.TRY),
+    *when(requested=PatchRequest.TRY)(
+        row(PatchStep.AWAIT, "the operator is rolling it back",
+            reconciliation=Reconciliation.ROLLING_BACK, outcome=_ANSWERED),
+        row(PatchStep.RETURN, "others have changed other fields", others=OtherFields.CHANGED),
+        row(PatchStep.RETURN, "the command was interrupted", interrupts=(1, 2)),
+        row(PatchStep.RETURN, "it is not stable in time", outcome=PatchOutcome.LATE),
+        row(PatchStep.RETURN, "the job does not run with the change", reconciliation=_NOT_RUNNING),
+        row(PatchStep.KEPT, "the job runs with the change", reconciliation=Reconciliation.STABLE),
+        row(PatchStep.AWAIT, "the operator carries it out"),
+    ),
     # The way back.
-    row(PatchStep.UNDECIDED, "Kubernetes refuses the patch back",
-        requested=PatchRequest.RETURN, fields=PatchedFields.NEW, outcome=PatchOutcome.REFUSED),
-    row(PatchStep.RETURN, "the patch had no effect",
-        requested=PatchRequest.RETURN, fields=PatchedFields.NEW),
-    row(PatchStep.RETURNED, "the job runs as before",
-        requested=PatchRequest.RETURN, reconciliation=Reconciliation.STABLE,
-        others=OtherFields.SAME),
-    row(PatchStep.RETURNED, "others have changed other fields",
-        requested=PatchRequest.RETURN, others=(OtherFields.CHANGED, OtherFields.RISKY)),
-    row(PatchStep.NOT_STABLE, "the operator was not done in time",
-        requested=PatchRequest.RETURN, outcome=PatchOutcome.LATE),
-    row(PatchStep.AWAIT_RETURN, "the operator carries it out", requested=PatchRequest.RETURN),
+    *when(requested=PatchRequest.RETURN)(
+        row(PatchStep.UNDECIDED, "Kubernetes refuses the patch back",
+            fields=PatchedFields.NEW, outcome=PatchOutcome.REFUSED),
+        row(PatchStep.RETURN, "the patch had no effect", fields=PatchedFields.NEW),
+        row(PatchStep.RETURNED, "the job runs as before",
+            reconciliation=Reconciliation.STABLE, others=OtherFields.SAME),
+        row(PatchStep.RETURNED, "others have changed other fields",
+            others=(OtherFields.CHANGED, OtherFields.RISKY)),
+        row(PatchStep.NOT_STABLE, "the operator was not done in time", outcome=PatchOutcome.LATE),
+        row(PatchStep.AWAIT_RETURN, "the operator carries it out"),
+    ),
 )  # fmt: skip
 
 

@@ -85,7 +85,8 @@ def reconciliation_of(resource: FlinkResource) -> Reconciliation:
     status = resource.status
     if resource.is_suspended:
         return Reconciliation.SUSPENDED
-    if not resource.is_reconciled:
+    observed = status.get("observedGeneration")
+    if observed is None or observed != resource.document["metadata"].get("generation"):
         return Reconciliation.WAITING
     reported = {state.value: state for state in Reconciliation}.get(resource.lifecycle)
     if reported in (Reconciliation.ROLLING_BACK, Reconciliation.ROLLED_BACK):
@@ -144,7 +145,8 @@ class PatchTransaction:
                 is_left = True
                 self.tell(str(error))
         owner = self.journal.owner
-        if changed := self._changes_by_others():
+        resource = None if self._outcome is PatchOutcome.SILENT else self._resource
+        if changed := resource and self.journal.changed_by_others(resource.spec):
             self.tell(f"others have changed {changed} of {owner}; these changes stay")
         if step is PatchStep.AT_RISK and self._resource is not None:
             mode = {"upgradeMode": self.journal.before["job"]["upgradeMode"]}
@@ -164,23 +166,21 @@ class PatchTransaction:
 
     def _until_end(self) -> tuple[PatchStep, str]:
         """Observe, decide and act until the end; return it with its reason."""
-        acts: dict[PatchStep, Callable[[], None]] = {
-            PatchStep.PATCH: self._patch,
-            PatchStep.AWAIT: self._await,
-            PatchStep.RETURN: self._return,
-            PatchStep.AWAIT_RETURN: self._await,
-        }
         while True:
             try:
                 step, reason = decide_patch(self._observed())
                 if step in PATCH_ENDS:
                     return step, reason
                 self._outcome = PatchOutcome.DONE
-                if step is PatchStep.RETURN:
-                    self.tell(
-                        f"patching {self._field_names()} of {self.journal.owner} back: {reason}"
-                    )
-                acts[step]()
+                if step is PatchStep.PATCH:
+                    self._send(PatchRequest.TRY, self.journal.patch)
+                elif step is PatchStep.RETURN:
+                    changed = changes(self.journal.before, self.journal.after)
+                    fields = " and ".join(".".join(path) for path, *_ in changed)
+                    self.tell(f"patching {fields} of {self.journal.owner} back: {reason}")
+                    self._send(PatchRequest.RETURN, self.journal.back)
+                else:
+                    self._await()
             except KeyboardInterrupt:
                 self._interrupts, self._outcome = self._interrupts + 1, PatchOutcome.DONE
                 if (
@@ -246,21 +246,13 @@ class PatchTransaction:
 
     # Steps.
 
-    def _patch(self) -> None:
-        self.claim.save(requested=PatchRequest.TRY, is_patched=False)
-        self._send(self.journal.patch)
-
-    def _return(self) -> None:
-        self.claim.save(requested=PatchRequest.RETURN, is_patched=False)
-        self._send(self.journal.back)
-
-    def _send(self, patch: Mapping[str, Any]) -> None:
+    def _send(self, request: PatchRequest, patch: Mapping[str, Any]) -> None:
+        self.claim.save(requested=request, is_patched=False)
         assert self._resource is not None
         version = self._resource.document["metadata"]["resourceVersion"]
         document = {"metadata": {"resourceVersion": version}, "spec": patch}
         self._patched_at, self._waiting_since = utc_now(), None
-        is_try = self.journal.requested is PatchRequest.TRY
-        self._began = self._began or (monotonic() if is_try else None)
+        self._began = self._began or (monotonic() if request is PatchRequest.TRY else None)
         self.api.patch(self._resource.path, document)
         self.claim.save(is_patched=True)
 
@@ -283,19 +275,6 @@ class PatchTransaction:
                 "so far"
             )
         sleep(KUBERNETES_POLL_SECONDS)
-
-    # Messages.
-
-    def _field_names(self) -> str:
-        """Names of the fields of the patch."""
-        changed = changes(self.journal.before, self.journal.after)
-        return " and ".join(".".join(path) for path, *_ in changed)
-
-    def _changes_by_others(self) -> str:
-        """Changes by others in the last read version of the resource."""
-        if self._resource is None or self._outcome is PatchOutcome.SILENT:
-            return ""
-        return self.journal.changed_by_others(self._resource.spec)
 
     def _cause(self) -> str:
         """Messages of the operator and of Kubernetes on the last failure."""

@@ -216,12 +216,6 @@ class FlinkResource:
         return shown(text, 300)
 
     @property
-    def is_reconciled(self) -> bool:
-        """Whether the operator has taken up the current specification."""
-        observed = self.status.get("observedGeneration")
-        return observed is not None and observed == self.document["metadata"].get("generation")
-
-    @property
     def configuration(self) -> Mapping[str, str]:
         """Flink's settings: of the job, else of its cluster, else of the JobManager."""
         specs = (self.cluster["spec"], self.spec)

@@ -76,7 +76,8 @@ def apply(
     cancelled, unless Flink stops answering. Raises StillStarting when it still restores its state
     after ``seconds``; it is not cancelled.
     """
-    deployment_of(rest).check_jobs()
+    if obstacle := deployment_of(rest).obstacle_to_jobs:
+        raise FlinkError(obstacle)
     if savepoint is not None:
         refuse_moved(savepoint.path)
         refuse_copy(rest, savepoint.path)

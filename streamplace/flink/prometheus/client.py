@@ -193,10 +193,6 @@ class Prometheus:
         except (KeyError, TypeError, ValueError, IndexError):
             raise self._no_prometheus("its answer is not one of Prometheus") from None
 
-    def label_values(self, label: str, selector: str) -> list[str]:
-        """Values of a label of the series of a selector, at any time."""
-        return [*map(str, self.get(f"label/{label}/values", **{"match[]": selector}))]
-
     def get(self, path: str, **query: str) -> Any:
         """Data of an answer."""
         import httpx

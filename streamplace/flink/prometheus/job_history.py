@@ -345,6 +345,7 @@ class JobHistory:
             )
         doubts += [f"ipt of {t.name}: {cpu[t.id].source}" for t in self.tasks if not t.has_ended]
         others = [window for window in windows if all(window is not own for own in reference)]
+        earlier = [self._observations(window) for window in others] if is_fitted else []
         return JobProfile(
             self.name,
             self.tasks,
@@ -367,7 +368,10 @@ class JobHistory:
             ],
             shares=key_shares(self.tasks, self.edges, subtasks),
             buffer_timeout=self.buffer_timeout,
-            earlier=self._by_operator(others if is_fitted else []),
+            earlier={
+                task.name: [row for found in earlier for row in found.get(task.id, ())]
+                for task in self.tasks
+            },
             throttled=throttled,
         )
 
@@ -469,14 +473,6 @@ class JobHistory:
         return {
             task: [Observation(*pairs[:, i].tolist()) for i in rows if known[i].any()]
             for task, rows in self._of_task.items()
-        }
-
-    def _by_operator(self, windows: "Sequence[_Average]") -> dict[str, list[Observation]]:
-        """Operator → rates and cores of its subtasks in some windows."""
-        each = [self._observations(window) for window in windows]
-        return {
-            task.name: [row for found in each for row in found.get(task.id, ())]
-            for task in self.tasks
         }
 
     def _doubts(self, throttled: Mapping[str, float]) -> Iterator[Remedy]:

@@ -59,12 +59,14 @@ TASK, OPERATOR = "flink_taskmanager_job_task_", "flink_taskmanager_job_task_oper
 MANAGER, CHECKPOINT = "flink_taskmanager_Status_", "flink_jobmanager_job_lastCheckpoint"
 CPU_TIME = f"{MANAGER}JVM_CPU_Time"
 CONTAINERS, POD = 'container!="",container!="POD"', 'pod!=""'
-BUSY_GAUGE = "busyTimeMsPerSecond"
-RATES = {name: f"{name}PerSecond" for name in COUNTS} | {
+GAUGES = {
     BACK_PRESSURED_MS: "backPressuredTimeMsPerSecond",
+    BUSY_MS: "busyTimeMsPerSecond",
     IDLE_MS: "idleTimeMsPerSecond",
 }
-"""Counters of tasks → gauges of their rates."""
+"""Counters → gauges of their rates that do not have the name of the counter."""
+RATES = (*COUNTS, BACK_PRESSURED_MS, IDLE_MS)
+"""Counters of tasks whose rates are read."""
 SERIES = len(RATES) + 7
 """Number of series of a subtask."""
 RECORDS_IN = (f"{TASK}numRecordsIn", f"{TASK}numRecordsInPerSecond")
@@ -127,31 +129,21 @@ def _limit(kernel: str, resource: str, pods: str) -> str:
     return " or ".join(f"sum by (namespace, pod) ({limit})" for limit in (kernel, declared))
 
 
-def _rates(counter: str, gauge: str) -> str:
-    """Query of the rates of a counter in windows, or of the means of its gauge."""
-    return f"rate({counter}) or avg_over_time({gauge})"
-
-
-def _busy(in_windows: Callable[[str], str]) -> str:
-    """Query of busy milliseconds per second of subtasks, without those that do not report it.
+def _rates(in_windows: Callable[[str], str], counter: str, kind: str = TASK) -> str:
+    """Query of the rates of a counter, or of the means of its gauge.
 
     ``in_windows``: returns the selector of a metric, with its window.
     """
-    waits = (
-        _rates(in_windows(TASK + metric), in_windows(TASK + RATES[metric]))
-        for metric in (IDLE_MS, BACK_PRESSURED_MS)
+    gauge = GAUGES.get(counter, f"{counter}PerSecond")
+    return f"rate({in_windows(kind + counter)}) or avg_over_time({in_windows(kind + gauge)})"
+
+
+def _busy(in_windows: Callable[[str], str]) -> str:
+    """Query of busy milliseconds per second of subtasks, without those that do not report it."""
+    idle, blocked, busy = (
+        f"({_rates(in_windows, counter)})" for counter in (IDLE_MS, BACK_PRESSURED_MS, BUSY_MS)
     )
-    is_known = _rates(in_windows(TASK + BUSY_MS), in_windows(TASK + BUSY_GAUGE))
-    idle, blocked = (f"({wait})" for wait in waits)
-    return f"(clamp_min(1e3 - {idle} - {blocked}, 0) and ({is_known}) >= 0)"
-
-
-class _Presence(NamedTuple):
-    """Series of the job in the range."""
-
-    subtasks: float  # mean number over the range
-    end: float  # last time at which the job has series
-    interval: float  # maximum seconds between two samples of a series
+    return f"(clamp_min(1e3 - {idle} - {blocked}, 0) and {busy} >= 0)"
 
 
 def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) -> JobHistory:
@@ -171,9 +163,9 @@ def read_history(prometheus: Prometheus, rest: Rest, job: str, span: TimeRange) 
             "that runs the job"
         ) from None
     matcher = named("job_name", name)
-    presence = _presence(prometheus, name, matcher, span)
-    grid, notes = _grid(span, presence)
-    reader = _Reader(prometheus, matcher, grid, tasks, math.ceil(presence.subtasks))
+    n_subtasks, _, interval = _presence(prometheus, name, matcher, span)
+    grid, notes = _grid(span, n_subtasks, interval)
+    reader = _Reader(prometheus, matcher, grid, tasks, math.ceil(n_subtasks))
     rows, metrics = reader.subtasks(sources_of(tasks, edges))
     names = {filtered(row["id"]): str(row["id"]) for row in rest.task_managers()}
     history = JobHistory(
@@ -238,11 +230,11 @@ def jobs_in(prometheus: Prometheus, span: TimeRange) -> list[tuple[str, str]]:
 def read_metrics(prometheus: Prometheus, name: str, span: TimeRange) -> JobMetrics:
     """Read the metrics of a job that runs at the end of a range."""
     matcher = named("job_name", name)
-    presence = _presence(prometheus, name, matcher, span)
-    if presence.end < span.end - 1:
-        raise PrometheusError(f"it does not run: its metrics end at {moment(presence.end)}")
-    grid, _ = _grid(span, presence)
-    reader = _Reader(prometheus, matcher, grid, [], math.ceil(presence.subtasks))
+    n_subtasks, end, interval = _presence(prometheus, name, matcher, span)
+    if end < span.end - 1:
+        raise PrometheusError(f"it does not run: its metrics end at {moment(end)}")
+    grid, _ = _grid(span, n_subtasks, interval)
+    reader = _Reader(prometheus, matcher, grid, [], math.ceil(n_subtasks))
     if reader.shares_managers():
         raise PrometheusError(
             "its TaskManagers run other jobs, too, as in a session cluster, and metrics of a pod "
@@ -262,15 +254,21 @@ def _looks(span: TimeRange) -> TimeGrid:
     return TimeGrid.of(span, max(15.0, math.ceil((span.end - span.start) / MAX_LOOKS)))
 
 
-def _presence(prometheus: Prometheus, name: str, matcher: str, span: TimeRange) -> _Presence:
-    """Look for the job; refuse a range without it, and two jobs of its name at the same time."""
+def _presence(
+    prometheus: Prometheus, name: str, matcher: str, span: TimeRange
+) -> tuple[float, float, float]:
+    """Mean number of subtasks of the job, end of its series, and seconds between their samples.
+
+    A range without the job, and two jobs of its name at the same time, are refused.
+    """
     grid = _looks(span)
     selector = prometheus.address.selector("", INPUT, matcher)
     subtasks = "count by (job_id, task_name, subtask_index, tm_id)"
     query = f"count by (job_id) ({subtasks} ({selector}))"
     by_job = prometheus.series(query, grid, lambda labels: labels.get("job_id", ""))
     if not by_job:
-        known = prometheus.label_values("job_name", prometheus.address.selector("", INPUT))
+        of_jobs = {"match[]": prometheus.address.selector("", INPUT)}
+        known = [*map(str, prometheus.get("label/job_name/values", **of_jobs))]
         if {name, filtered(name)} & {*known}:
             hint = "it has some of another time, so change --since"
         elif known:
@@ -292,7 +290,7 @@ def _presence(prometheus: Prometheus, name: str, matcher: str, span: TimeRange) 
             )
     total = np.nansum(np.stack([*by_job.values()]), axis=0)
     end = float(grid.ends[np.any([*present.values()], axis=0)].max())
-    return _Presence(float(total.mean()), end, _scrape_interval(prometheus, matcher, grid))
+    return float(total.mean()), end, _scrape_interval(prometheus, matcher, grid)
 
 
 def _scrape_interval(prometheus: Prometheus, matcher: str, grid: TimeGrid) -> float:
@@ -317,12 +315,12 @@ def _interval(rest: Rest, job: str) -> float | None:
     return None if interval >= PERIODIC_LIMIT_MS else interval / 1000
 
 
-def _grid(span: TimeRange, presence: _Presence) -> tuple[TimeGrid, list[str]]:
+def _grid(span: TimeRange, n_subtasks: float, interval: float) -> tuple[TimeGrid, list[str]]:
     """Windows with enough samples for rates, and a note if they are longer to save samples."""
     seconds = span.end - span.start
-    min_step = max(MIN_SAMPLES * presence.interval, seconds / MAX_WINDOWS)
+    min_step = max(MIN_SAMPLES * interval, seconds / MAX_WINDOWS)
     step = next((step for step in STEPS if step >= min_step - 1e-6), STEPS[-1])
-    values = presence.subtasks * SERIES * seconds  # samples at one per second
+    values = n_subtasks * SERIES * seconds  # samples at one per second
     if values / step <= MAX_SAMPLES:
         return TimeGrid.of(span, step), []
     longer = next((step for step in STEPS if values / step <= MAX_SAMPLES), STEPS[-1])
@@ -358,28 +356,28 @@ class _Reader(NamedTuple):
                 return None
             return SubtaskRow(task, int(index), labels.get("tm_id", ""))
 
-        def rates(metric: str, gauge: str, *matchers: str) -> dict[SubtaskRow, Floats]:
-            return self._series(f"{BY} ({self._rates(metric, gauge, *matchers)})", row_of)
-
-        series = {metric: rates(TASK + metric, TASK + gauge) for metric, gauge in RATES.items()}
-        series[BUSY_MS] = self._series(f"{BY} ({_busy(self._in_windows)})", row_of)
-        buffers = (
-            f"{BY} ({self._rates(TASK + metric, f'{TASK}{metric}PerSecond')})"
-            for metric in ("numBuffersInLocal", "numBuffersInRemote")
-        )
-        series[BUFFERS] = self._series(" + ".join(buffers), row_of)
         first = named("operator_name", *(task.operators[0][:MAX_OPERATOR_NAME] for task in sources))
-        for key, metric in (
-            (EMITTED, f"{OPERATOR}numRecordsOut"),
-            (TAKEN, f"{OPERATOR}numRecordsIn"),
-        ):
-            series[key] = rates(metric, f"{metric}PerSecond", first)
-        waits = self._in_windows(f"{OPERATOR}pendingRecords", first)
-        inputs = (f"count_over_time({self._in_windows(metric)})" for metric in RECORDS_IN)
-        samples = " or ".join(inputs)
-        series[SAMPLES] = self._series(f"{BY} ({samples})", row_of)
-        series[ATTEMPTS] = self._series(f"{BY.replace('sum', 'count')} ({samples})", row_of)
-        series[PENDING] = self._series(f"{BY} (last_over_time({waits}))", row_of)
+        of_job = self._in_windows
+
+        def of_sources(metric: str) -> str:
+            return self._in_windows(metric, first)
+
+        samples = " or ".join(f"count_over_time({of_job(metric)})" for metric in RECORDS_IN)
+        waits = of_sources(f"{OPERATOR}pendingRecords")
+        queries = {counter: f"{BY} ({_rates(of_job, counter)})" for counter in RATES}
+        queries |= {
+            BUSY_MS: f"{BY} ({_busy(of_job)})",
+            BUFFERS: " + ".join(
+                f"{BY} ({_rates(of_job, counter)})"
+                for counter in ("numBuffersInLocal", "numBuffersInRemote")
+            ),
+            EMITTED: f"{BY} ({_rates(of_sources, 'numRecordsOut', OPERATOR)})",
+            TAKEN: f"{BY} ({_rates(of_sources, 'numRecordsIn', OPERATOR)})",
+            SAMPLES: f"{BY} ({samples})",
+            ATTEMPTS: f"{BY.replace('sum', 'count')} ({samples})",
+            PENDING: f"{BY} (last_over_time({waits}))",
+        }
+        series = {metric: self._series(query, row_of) for metric, query in queries.items()}
         rows = sorted({row for values in series.values() for row in values})
         unknown = np.full(self.grid.number, np.nan)
         return rows, {
@@ -387,13 +385,9 @@ class _Reader(NamedTuple):
             for metric, values in series.items()
         }
 
-    def _rates(self, metric: str, gauge: str, *matchers: str) -> str:
-        """Query of the rates of a counter of the job, or of the means of its gauge."""
-        return _rates(*(self._in_windows(name, *matchers) for name in (metric, gauge)))
-
     def busy(self) -> dict[str, Floats]:
         """Task → share of the time for which its busiest subtask is busy, [T]."""
-        mean = f"avg_over_time({self._in_windows(TASK + BUSY_GAUGE)})"
+        mean = f"avg_over_time({self._in_windows(TASK + GAUGES[BUSY_MS])})"
         query = f"max by (task_name) ({mean} or {_busy(self._in_windows)}) / 1e3"
         return self._series(query, lambda labels: labels.get("task_name"))
 
@@ -406,19 +400,23 @@ class _Reader(NamedTuple):
     def devices(self, names: Mapping[str, str]) -> DeviceTable:
         """TaskManagers of the job: their CPU, busy time of all jobs, and throttling, [T] each.
 
-        The CPU is that of the process, or else of the container.
+        The CPU is that of the process, or else of the container, by the label ``pod`` of its
+        series; throttling is the share of periods in which the quota of the container stopped it.
         """
 
         def manager(labels: Mapping[str, str]) -> str | None:
             return names.get(labels.get("tm_id", ""), labels.get("tm_id"))
 
-        def of_managers(metric: str) -> str:
-            selector = self.prometheus.address.selector(metric, without="job_")
-            return f"{selector}[{self._window}]"
+        def rate(metric: str, pods: str) -> str:
+            selector = f"container_cpu_{metric}_total{{{CONTAINERS},{pods}}}"
+            return f"sum by (namespace, pod) (rate({selector}[{self._window}]))"
 
-        busy = _busy(of_managers)
-        clock = f"rate({of_managers(CPU_TIME)}) / 1e9"
-        used, throttled = self._containers(manager)
+        def stopped(pods: str) -> str:
+            return f"{rate('cfs_throttled_periods', pods)} / {rate('cfs_periods', pods)}"
+
+        used, throttled = self._of_pods(manager, partial(rate, "usage_seconds"), stopped)
+        busy = _busy(self._of_managers)
+        clock = f"rate({self._of_managers(CPU_TIME)}) / 1e9"
         return DeviceTable(
             used | self._series(f"sum by (tm_id) ({clock}) {self._on_its_managers}", manager),
             self._series(f"sum by (tm_id) ({busy}) / 1e3 {self._on_its_managers}", manager),
@@ -429,10 +427,8 @@ class _Reader(NamedTuple):
         """Largest memory use of a TaskManager; None if that of the heap is unknown."""
 
         def largest(metric: str, function: str) -> float:
-            selector = self.prometheus.address.selector(f"{MANAGER}{metric}", without="job_")
-            return self._largest(
-                f"max ({function}_over_time({selector}[{self._window}]) {self._on_its_managers})"
-            )
+            uses = f"{function}_over_time({self._of_managers(MANAGER + metric)})"
+            return self._largest(f"max ({uses} {self._on_its_managers})")
 
         heap, managed = "JVM_Memory_Heap_", "Flink_Memory_Managed_"
         of_heap = largest(f"{heap}Used", "min"), largest(f"{heap}Max", "max")
@@ -443,10 +439,9 @@ class _Reader(NamedTuple):
 
     def checkpoints(self, interval: float | None) -> Checkpoints | None:
         """Longest and largest checkpoint; None if there is none."""
-        selectors = (self._selector(f"{CHECKPOINT}{metric}") for metric in ("Duration", "Size"))
         duration, size = (
-            self._largest(f"max (max_over_time({selector}[{self._window}]))")
-            for selector in selectors
+            self._largest(f"max (max_over_time({self._in_windows(CHECKPOINT + metric)}))")
+            for metric in ("Duration", "Size")
         )
         is_known = duration >= 0 and size >= 0  # Flink reports -1 before the first checkpoint
         return Checkpoints(duration / 1e3, size, interval) if is_known else None
@@ -455,24 +450,6 @@ class _Reader(NamedTuple):
         """Largest value of a query for one series; NaN without values."""
         series = self._series(query, lambda _: "").values()
         return max((float(np.nanmax(values)) for values in series), default=math.nan)
-
-    def _containers(
-        self, manager: Callable[[Mapping[str, str]], str | None]
-    ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """TaskManager → cores of its pod, and share of periods in which its quota stopped it.
-
-        Both are empty if the series of Flink have no label ``pod``.
-        """
-
-        def rate(metric: str, pods: str) -> str:
-            selector = f"container_cpu_{metric}_total{{{CONTAINERS},{pods}}}"
-            return f"sum by (namespace, pod) (rate({selector}[{self._window}]))"
-
-        def stopped(pods: str) -> str:
-            return f"{rate('cfs_throttled_periods', pods)} / {rate('cfs_periods', pods)}"
-
-        used, throttled = self._of_pods(manager, partial(rate, "usage_seconds"), stopped)
-        return used, throttled
 
     def limits(self) -> list[dict[str, Floats]]:
         """TaskManager → cores and bytes of its pod, by cAdvisor or kube-state-metrics."""
@@ -514,6 +491,10 @@ class _Reader(NamedTuple):
 
     def _in_windows(self, metric: str, *matchers: str) -> str:
         return f"{self._selector(metric, *matchers)}[{self._window}]"
+
+    def _of_managers(self, metric: str) -> str:
+        """Selector of a metric of TaskManagers, or of all jobs, in windows."""
+        return f"{self.prometheus.address.selector(metric, without='job_')}[{self._window}]"
 
     def _selector(self, metric: str, *matchers: str) -> str:
         return self.prometheus.address.selector(metric, self.matcher, *matchers)

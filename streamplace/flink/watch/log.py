@@ -61,7 +61,7 @@ class WatchLog:
         claim = with_holder(WatchedJob(name=name, ids=(job,), since=utc_now()))
         with store.transaction() as rows:
             for number, watch in rows.all(WATCHES).items():
-                if not _is_of(watch, job):
+                if not is_of(watch, job):
                     continue
                 if watch.is_held and watch.holder != claim.holder:
                     raise JobWatched(
@@ -164,11 +164,6 @@ class WatchLog:
         return Layout.from_json(starts[-1].layout) if starts else Layout()
 
 
-def watched_ids(store: Store, job: str) -> list[str]:
-    """Current ids of the watched jobs that have, or had, an id."""
-    return [watch.job for watch in store.rows(WATCHES).values() if _is_of(watch, job)]
-
-
 def unfinished(store: Store) -> list[str]:
     """Current ids of watched jobs whose last start elsewhere has no outcome."""
     return [
@@ -178,7 +173,7 @@ def unfinished(store: Store) -> list[str]:
     ]
 
 
-def _is_of(watch: WatchedJob, job: str) -> bool:
+def is_of(watch: WatchedJob, job: str) -> bool:
     """Whether an id is that of a watched job, before or after starts elsewhere."""
     return job in watch.ids or watch.job in chain_of(job) or job in chain_of(watch.job)
 

@@ -40,9 +40,9 @@ from streamplace.flink.rest.plan import layout_of
 from streamplace.flink.rest.settings import scheduler_fault
 from streamplace.flink.store import Store
 from streamplace.flink.watch.acting import Notices, WatchMover
-from streamplace.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
+from streamplace.flink.watch.log import JobWatched, WatchLog, is_of, unfinished
 from streamplace.flink.watch.rounds import JobRounds
-from streamplace.flink.watches import BEGUN, UNBEGUN
+from streamplace.flink.watches import BEGUN, UNBEGUN, WATCHES
 from streamplace.model.message_text import listed, quoted
 
 NOTICE_SECONDS = 60.0
@@ -331,7 +331,7 @@ def first_job(rest: Rest, store: Store, requested: str | None) -> str:
         if rest.live_jobs() or len(ended) != 1:
             raise
         return ended[0]
-    ids = watched_ids(store, job)
+    ids = [watch.job for watch in store.rows(WATCHES).values() if is_of(watch, job)]
     return ids[-1] if ids and rest.state(job) in (None, *ENDED) else job
 
 
