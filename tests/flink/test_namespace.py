@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_flink import CPU, FakeKubernetes, bare_manager, rates, said
+from fake_flink import CPU, bare_manager, rates, said
 from history_series import (
     BUFFERS,
     BUSY,
@@ -17,12 +17,12 @@ from history_series import (
     hourly_rates,
     merged,
 )
-from operator_stand_in import kubeconfig, specification
+from operator_stand_in import PATH, FakeKubernetes, kubeconfig, specification
+from pods import NAMESPACE
 from prometheus_server import open_metrics, prometheus, require_prometheus
 
 from streamplace.flink.advise.namespace import FREE
 
-NAMESPACE = "flink"
 HOURS = 6
 SPAN = f"2026-01-01T00:00..2026-01-01T0{HOURS}:00"
 OFFERS = """
@@ -73,7 +73,7 @@ def namespace(shop, tmp_path, monkeypatch):
     }
     (tmp_path / "offers.toml").write_text(OFFERS)
     monkeypatch.chdir(tmp_path)
-    with FakeKubernetes(NAMESPACE, deployments, flinks).served() as served:
+    with FakeKubernetes(deployments, flinks).served() as served:
         kubeconfig(tmp_path, served.url, monkeypatch)
         yield served
 
@@ -138,8 +138,7 @@ def test_the_table_fits_a_screen_and_is_a_page(namespace, run):
 def test_a_job_that_fails_does_not_stop_the_others(namespace, run):
     """Nor does one of which Kubernetes says nothing that is understood."""
     del namespace.flinks["full"]
-    own = f"GET /apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments/none"
-    namespace.answers[own] = {"kind": "FlinkDeployment"}
+    namespace.answers[f"GET {PATH}/none"] = {"kind": "FlinkDeployment"}
     rows, _ = table(run, *HERE)
     assert rows["large"]["saves"] == 4.0
     assert "404" in rows["full"]["why"]
@@ -160,8 +159,7 @@ FORBIDDEN = {"message": 'cannot list resource "flinksessionjobs"', "reason": "Fo
     ],
 )
 def test_a_namespace_that_cannot_be_listed_is_refused_in_one_line(namespace, refusal, answer, told):
-    own = f"GET /apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
-    namespace.answers[own] = answer
+    namespace.answers[f"GET {PATH}"] = answer
     assert told in refusal("flink", "advise", *HERE)
 
 

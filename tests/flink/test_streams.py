@@ -1,13 +1,15 @@
-"""What sources, streams and subtasks carry: lag, counts at both ends, and popular keys."""
+"""What sources, streams and subtasks carry: lag, counts at both ends, keys, and messages."""
 
 import math
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from fake_flink import MIPS, START, LazyFlink, Vertex, rates, source
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import parse_graph
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.errors import GraphError
@@ -22,9 +24,11 @@ from streamplace.flink.measure.key_shares import key_shares
 from streamplace.flink.measure.measured_graph import agreement, measured_graph
 from streamplace.flink.measure.profile import Present, Usage, profile
 from streamplace.flink.measure.source_lag import SourceFlow, SubtaskFlow, source_flow
-from streamplace.flink.measure.streams import shares
+from streamplace.flink.measure.streams import shares, with_message_cost
 from streamplace.flink.rest.plan import Edge, FlinkTask
+from streamplace.io.graphs import graph_line
 from streamplace.model.expansion import expand
+from streamplace.model.subtasks import with_parallelism
 from streamplace.placers.registry import Budget
 
 
@@ -490,3 +494,36 @@ def test_the_present_placement_is_checked_with_the_counted_shares():
     even = agreement(graph, present, None, is_limited=True)
     skewed = agreement(graph, present, None, is_limited=True, shares={"sum": SKEWED})
     assert skewed.predicted == pytest.approx(even.predicted * 0.5 / 0.8, rel=0.01)
+
+
+def test_a_profile_contains_the_messages_at_its_parallelism_and_rate():
+    measured = with_message_cost(pair(), 1000.0)
+    assert parse_graph(graph_line(measured), "line") == measured
+    cost = 0.5 * float(measured.attributes["message ipt"]) / 1e6
+    sent = 320 / 3
+
+    def more(rate, p):
+        graph = with_parallelism(measured.at_rate(rate), np.array([p, p], np.int32))
+        return (graph.charged_constant / cost).tolist()
+
+    assert more(320.0, 4) == [0.0, 0.0]
+    assert more(320.0, 2) == [0.0, 0.0]
+    assert more(320.0, 8) == pytest.approx([320 / 1.5 - sent] * 2, rel=1e-9)
+    assert more(32.0, 4) == pytest.approx([32 / 1.2 - sent / 10] * 2, rel=1e-9)
+    assert more(3200.0, 4) == [0.0, 0.0]
+
+
+def pair():
+    """Two operators of four subtasks each: 20 tuples/s flow through each of 16 channels."""
+    ends = [
+        Operator("a", ipt=1e6, rate=320.0, parallelism=4),
+        Operator("b", ipt=1e6, parallelism=4),
+    ]
+    return StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
+
+
+def test_operators_with_a_constant_load_contain_messages_as_others_do():
+    ends = [Operator("a", ipt=1e6, rate=320.0), Operator("b", ipt=1e6, constant=1.0)]
+    graph = StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
+    attributes = with_message_cost(graph, 1000.0).attributes
+    assert {"messages per tuple of a", "messages per tuple of b"} <= attributes.keys()

@@ -199,7 +199,7 @@ class FakeFlink:
     def stream(self, method, _, *, content, extensions, **more):
         """Answer to a request of that client."""
         document = None if content is None else json.loads(content)
-        yield _spoken(self.answer(f"{method} {extensions['target'].decode()}", document))
+        yield spoken(self.answer(f"{method} {extensions['target'].decode()}", document))
 
     def _respond(self, handler):
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
@@ -210,18 +210,19 @@ class FakeFlink:
             handler.close_connection = True
             answer.send(handler.connection)
             return
-        spoken = _spoken(answer)
+        sent = spoken(answer)
         handler.protocol_version = "HTTP/1.1"
-        handler.send_response(spoken.status_code)
+        handler.send_response(sent.status_code)
         handler.send_header("Connection", "close")
-        handler.send_header("Content-Length", str(len(spoken.content)))
-        if "Location" in spoken.headers:
-            handler.send_header("Location", spoken.headers["Location"])
+        handler.send_header("Content-Length", str(len(sent.content)))
+        if "Location" in sent.headers:
+            handler.send_header("Location", sent.headers["Location"])
         handler.end_headers()
-        handler.wfile.write(spoken.content)
+        handler.wfile.write(sent.content)
 
 
-def _spoken(answer):
+def spoken(answer):
+    """What is sent as an answer."""
     if isinstance(answer, httpx.Response):
         return answer
     return said(json.dumps(answer, ensure_ascii=False).encode(errors="surrogatepass"))
@@ -237,57 +238,6 @@ def _grown(document, looks):
         else row
         for row in document
     ]
-
-
-class FakeKubernetes(FakeFlink):
-    """An API server with resources of Flink's operator, which reaches the Flink of each by name.
-
-    Parameters
-    ----------
-    namespace
-        Where they are.
-    deployments
-        Name → specification of a FlinkDeployment.
-    flinks
-        Name → what its service answers; others do not.
-    """
-
-    def __init__(self, namespace, deployments, flinks):
-        group = f"/apis/flink.apache.org/v1beta1/namespaces/{namespace}"
-        self.core = f"/api/v1/namespaces/{namespace}"
-        self.flinks, kinds = flinks, ("flinkdeployments", "flinksessionjobs")
-        documents = [
-            {
-                "metadata": {
-                    "name": name,
-                    "namespace": namespace,
-                    "uid": name,
-                    "resourceVersion": "1",
-                },
-                "spec": spec,
-            }
-            for name, spec in deployments.items()
-        ]
-        answers = {f"GET {group}/{kind}": {"items": []} for kind in kinds}
-        answers[f"GET {group}/flinkdeployments"] = {"items": documents}
-        for document in documents:
-            name = document["metadata"]["name"]
-            missing = {"reason": "NotFound", "details": {"name": name}, "message": "not found"}
-            shown = document | {"apiVersion": "flink.apache.org/v1beta1", "kind": "FlinkDeployment"}
-            answers[f"GET {group}/flinkdeployments/{name}"] = shown
-            answers[f"GET {group}/flinksessionjobs/{name}"] = said(
-                json.dumps(missing).encode(), 404
-            )
-        super().__init__(answers | {f"GET {self.core}/pods": {"items": []}})
-
-    def answer(self, request, document=None):
-        """Answer to a request, by a job's Flink if it is for its service."""
-        method, _, path = request.partition(" ")
-        service, is_proxy, rest = path.removeprefix(f"{self.core}/services/").partition("/proxy")
-        flink = self.flinks.get(service.partition("-rest:")[0])
-        if not is_proxy or flink is None:
-            return super().answer(request, document)
-        return flink.answer(f"{method} {rest}", document)
 
 
 def task_manager(device, devices, managed=100):
