@@ -16,7 +16,6 @@ from fake_flink import (
     FakeFlink,
     Vertex,
     advised,
-    bare_manager,
     config,
     failure,
     jobs,
@@ -35,11 +34,6 @@ from streamplace.flink.rest.client import FlinkError
 from streamplace.io.ledger import LedgerEntry
 from streamplace.model import Cluster
 from streamplace.planning.offers import Catalogue, Offer
-
-
-def program_plan(splitters):
-    """A program that sets the parallelism of 'split'."""
-    return PlannedProgram({"v1": "split"}, {"v1": splitters})
 
 
 def test_advice_is_the_truth_and_changes_nothing(shop):
@@ -80,8 +74,7 @@ def test_a_live_job_shares_slots_within_its_groups(shop):
     for vertex, group in zip(flink.vertices.values(), "aab", strict=True):
         vertex.group = group
     assert advised(flink, machines=offers).plan.slots.shared == 1
-    managers = [bare_manager(device) for device in flink.devices]
-    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    flink.pins = False
     apart = advised(flink, machines=offers)
     assert apart.plan.slots.shared == 2
     assert apart.plan.machines == {"small": 2}
@@ -244,14 +237,19 @@ def test_java_takes_its_part_of_every_offer(shop, monkeypatch):
 
 def test_the_plan_keeps_what_the_program_fixes(shop, monkeypatch):
     """Else it would take one subtask of each operator; another program is refused."""
-    monkeypatch.setattr(advising, "planned_twice", lambda *_: program_plan(2))
+
+    def sets(number):
+        plan = PlannedProgram({"v1": "split"}, {"v1": number})
+        monkeypatch.setattr(advising, "planned_twice", lambda *_: plan)
+
+    sets(2)
     program = Program(Path("shop.jar"))
     assert advised(shop()).plan.parallelism == {"src": 1, "split": 1, "out": 1}
     advice = advised(shop(), program=program)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
     assert told in advice.notes
-    monkeypatch.setattr(advising, "planned_twice", lambda *_: program_plan(3))
+    sets(3)
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
         advised(shop(), program=program)
 

@@ -18,17 +18,23 @@ pytestmark = pytest.mark.usefixtures("graph", "placement")
 EXPORT = ("export", "placement.json", "--to")
 
 
+@pytest.fixture(autouse=True)
+def _cluster(tmp_path):
+    """A cluster of two devices, in cluster.toml."""
+    devices = '[{name = "big", mips = 5000}, {name = "small", mips = 2500}]'
+    (tmp_path / "cluster.toml").write_text(f'bandwidth = "1000 Mbps"\ndevices = {devices}\n')
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("move --settle", "--settle --settings"),
         ("move --placement placement.json --tries 2", "--tries --placement"),
         ("advise --rate fast --offers offers.toml", "'fast'"),
-        ("advise --rate 2x --offers offers.toml --cluster two.toml", "--offers --cluster"),
+        ("advise --rate 2x --offers offers.toml --cluster cluster.toml", "--offers --cluster"),
     ],
 )
 def test_a_mistake_is_named(refusal, line, words):
-    Path("two.toml").write_text("devices = [{name = 'd0'}, {name = 'd1'}]\n")
     Path("offers.toml").write_text("offers = [{name = 'small', price = 0.1}]\n")
     message = refusal("flink", *line.split())
     assert [word for word in words.split() if word not in message] == []
@@ -46,15 +52,14 @@ def test_an_export_does_not_overwrite_its_placement(refusal):
     "line",
     [
         "flink jar job.jar --placement placement.json -o mine.jar",
-        "flink config --cluster machines.toml -o folder",
+        "flink config --cluster cluster.toml -o folder",
     ],
 )
 def test_files_of_others_are_spared(refusal, line):
     Path("folder").mkdir()
-    Path("folder", "d0.yaml").write_text("title = 'mine'\n")
+    Path("folder", "big.yaml").write_text("title = 'mine'\n")
     Path("mine.jar").write_text("no jar")
     Path("job.jar").write_text("no jar")
-    Path("machines.toml").write_text("devices = [{name = 'd0'}]\n")
     assert "streamplace did not write; name another file" in refusal(*line.split())
     assert Path("mine.jar").read_text() == "no jar"
 
@@ -64,11 +69,10 @@ def test_files_of_others_are_spared(refusal, line):
     [
         "export placement.json --to flink -o flink",
         "export placement.json --to flink-kubernetes -o flink-kubernetes",
-        "flink config --cluster machines.toml -o config",
+        "flink config --cluster cluster.toml -o config",
     ],
 )
 def test_files_of_streamplace_are_written_again(run, line):
-    Path("machines.toml").write_text("devices = [{name = 'd0'}]\n")
     for _ in range(2):
         answer = run(*line.split())
         assert answer.status == 0, answer.err
@@ -112,13 +116,6 @@ def test_missing_packages_are_named_with_their_extra(refusal, monkeypatch, line,
 
 
 CONFIG = ("flink", "config", "--cluster")
-
-
-@pytest.fixture(autouse=True)
-def _cluster(tmp_path):
-    """A cluster of two devices, in cluster.toml."""
-    devices = '[{name = "big", mips = 5000}, {name = "small", mips = 2500}]'
-    (tmp_path / "cluster.toml").write_text(f'bandwidth = "1000 Mbps"\ndevices = {devices}\n')
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from deployment_table import check_row, rows
-from fake_flink import advised, bare_manager, failure, jobs, write_program
+from fake_flink import advised, failure, jobs, write_program
 from operator_stand_in import FakeKubernetes, kubeconfig, resource, specification
 from pods import STATE
 
@@ -63,13 +63,9 @@ QUICK = (
 def test_every_command_does_what_the_table_says(run, shop, tmp_path, monkeypatch, name):
     """By what Flink answered there."""
     deployed = DEPLOYMENTS[name]
-    facts = {key: deployed[key] for key in ("facts", "job") if key in deployed}
+    facts = {key: deployed[key] for key in ("facts", "job", "pins") if key in deployed}
     flink = shop(settings=deployed.get("settings", {}), **facts)
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
     flink.answers["GET /jobs"] = jobs({flink.job: "RUNNING"} | deployed.get("others", {}))
-    if not deployed.get("pins", True):
-        managers = [bare_manager(device) for device in flink.devices]
-        flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
     spec = merged(specification(), {"taskManager": {"resource": {"cpu": 2}}})
     kubernetes = FakeKubernetes({"count": spec}, {"count": flink})
     empty = {"metadata": {"name": "streamplace-journal-count"}, "data": {}}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from fake_flink import advised, bare_manager
+from fake_flink import advised, application
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_stand_in import BLUE_GREEN, MODE, resource, specification
@@ -53,6 +53,11 @@ def job(work, rate=1000.0, parallelism=1):
 def plan(graph, offers, now=None):
     facts = now or JobOnPods(1, "NONE", MODES, 0.0)
     return planned_pods(graph, Catalogue(tuple(offers), slot_sharing=True), QUICK, facts, {})
+
+
+def patched(own, pods, memory=None):
+    """Patch of a resource for pods."""
+    return pods.patch(own, 2500.0, memory, plan(job(0.5), [offer(1)])[1])
 
 
 def offer(cores, price=1.0, **facts):
@@ -125,9 +130,8 @@ def test_a_rate_that_no_pods_carry_is_refused():
 
 def test_a_patch_has_what_changes_and_says_what_it_was():
     pods = EqualPods(offer(2, memory=2**31), 3, 2, 6, "SLOTS")
-    result = plan(job(0.5), [offer(1)])[1]
     own = resource()
-    patch = pods.patch(own, 2500.0, 2.0**30, result)
+    patch = patched(own, pods, memory=2.0**30)
     spec = merged(own.spec, patch.document["spec"])
     assert spec["taskManager"]["resource"] == {"cpu": 2, "memory": "2048m"}
     assert spec["job"] == {**own.spec["job"], "parallelism": 6}
@@ -159,31 +163,26 @@ def test_settings_are_read_and_changed_where_they_stand():
     own = resource(flinkConfiguration={SLOTS: None, **nested, "job.autoscaler.enabled": True})
     assert own.has_autoscaler
     assert own.configuration[SLOTS] == "4"
-    pods, result = EqualPods(offer(1), 1, 2, 1, "TASKS"), plan(job(0.5), [offer(1)])[1]
-    patch = pods.patch(own, 2500.0, None, result).document["spec"]
+    patch = patched(own, EqualPods(offer(1), 1, 2, 1, "TASKS")).document["spec"]
     changed = {"numberOfTaskSlots": "2", "load-balance.mode": "TASKS"}
     assert patch == {"flinkConfiguration": {"taskmanager": changed}}
 
 
 def test_a_patch_of_what_there_is_is_empty():
-    own, result = resource(), plan(job(0.5), [offer(1)])[1]
-    for pods in (
-        EqualPods(offer(1), 1, 1, 1, "NONE"),
-        EqualPods(offer(1, memory=9), 1, 1, 1, "NONE"),
-    ):
-        patch = pods.patch(own, 2500.0, 9.0, result)
+    own = resource()
+    for facts in ({}, {"memory": 9}):
+        patch = patched(own, EqualPods(offer(1, **facts), 1, 1, 1, "NONE"), memory=9.0)
         assert not patch.changes
         assert not [*patch_commands(own, "patch.yaml", patch)]
 
 
 def test_replicas_are_changed_where_they_count():
     """The operator then makes the parallelism that of all slots."""
-    result = plan(job(0.5), [offer(1)])[1]
     for own, changes in (
         (resource(mode="standalone"), {"job": {"parallelism": 3}}),
         (resource(taskManager={"replicas": 1}), {"taskManager": {"replicas": 3}}),
     ):
-        patch = EqualPods(offer(1), 3, 1, 3, "NONE").patch(own, 2500.0, None, result)
+        patch = patched(own, EqualPods(offer(1), 3, 1, 3, "NONE"))
         assert patch.document["spec"] == changes
     own = JobOnPods(3, "NONE", MODES, 0.0, fills_slots=True)
     pods, _ = plan(job(1.9, parallelism=3), [offer(2, at_least=2)], own)
@@ -192,9 +191,7 @@ def test_replicas_are_changed_where_they_count():
 
 def test_what_is_requested_is_less_than_the_limit_by_its_factor():
     own = resource(flinkConfiguration={"kubernetes.taskmanager.cpu.limit-factor": "2.0"})
-    patch = EqualPods(offer(4), 1, 1, 1, "NONE").patch(
-        own, 2500.0, None, plan(job(0.5), [offer(1)])[1]
-    )
+    patch = patched(own, EqualPods(offer(4), 1, 1, 1, "NONE"))
     assert patch.document["spec"] == {"taskManager": {"resource": {"cpu": 2}}}
 
 
@@ -209,30 +206,12 @@ def test_what_is_requested_is_less_than_the_limit_by_its_factor():
     ],
 )
 def test_who_else_changes_the_specification_is_told(changes, word):
-    own, result = resource(**changes), plan(job(0.5), [offer(1)])[1]
-    patch = EqualPods(offer(2), 3, 2, 6, "SLOTS").patch(own, 2500.0, None, result)
+    own = resource(**changes)
+    patch = patched(own, EqualPods(offer(2), 3, 2, 6, "SLOTS"))
     told, command = patch_commands(own, "patch.yaml", patch)
     assert word in told
     assert command.startswith("kubectl")
     assert ("job" in patch.document["spec"]) == (word != "autoscaler")
-
-
-def application(shop, **settings):
-    """A job of three operators, which take 0.26 cores at 100 tuples/s, on pods of 2 cores each."""
-    settings = {
-        "execution.target": "kubernetes-application",
-        "kubernetes.cluster-id": "count",
-        "kubernetes.namespace": "flink",
-        "$internal.flink.version": "v2_3",
-        "parallelism.default": "2",
-        SLOTS: "2",
-        **settings,
-    }
-    flink = shop(settings=settings)
-    managers = [bare_manager(device) for device in flink.devices]
-    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
-    return flink
 
 
 @pytest.mark.slow
@@ -290,7 +269,7 @@ def test_a_watch_expects_more_of_more_pods(shop):
 
 def test_a_watch_keeps_the_pods_that_the_program_needs(shop):
     """An operator with two subtasks has no place on a pod of one slot."""
-    flink = application(shop, **{SLOTS: "1", "parallelism.default": "1"})
+    flink = application(shop, slots="1", **{"parallelism.default": "1"})
     engine = FlinkEngine(flink.rest, patience=0.0)
     model = PodModeller(engine, 5.0, 4)("FlinkDeployment flink/count", frozenset(), ())
     assert model.sizes == (2, 3, 4)

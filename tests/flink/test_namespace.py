@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_flink import CPU, bare_manager, rates, said
+from fake_flink import CPU, application, rates, said
 from history_series import (
     BUFFERS,
     BUSY,
@@ -30,28 +30,6 @@ offers = [{name = "small", price = 0.1, cores = 1}, {name = "large", price = 0.2
 """
 
 
-def on_pods(shop, name, number=3, **facts):
-    """The job of `shop` as an application on so many pods of two cores, of 1 GB each."""
-    flink = shop(
-        settings={
-            "execution.target": "kubernetes-application",
-            "kubernetes.cluster-id": name,
-            "kubernetes.namespace": NAMESPACE,
-            "$internal.flink.version": "v2_3",
-            "parallelism.default": "2",
-            "taskmanager.numberOfTaskSlots": "2",
-        },
-        devices=tuple(f"{name}-{i}" for i in range(number)),
-        facts={"schedulerType": "Default", "name": name},
-        **facts,
-    )
-    memory = {"memoryConfiguration": {"totalProcessMemory": 10**9}}
-    managers = [bare_manager(device) | memory for device in flink.devices]
-    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
-    return flink
-
-
 def full(flink):
     """Let the second operator be held back by its own work."""
     split = rates(100, 250, 100 * 400, 250 * 40, busy=1.99)
@@ -64,7 +42,10 @@ def full(flink):
 def namespace(shop, tmp_path, monkeypatch):
     """Four jobs: one on more pods than it needs, one at its limit, one suspended, and a session."""
     spec = specification()
-    flinks = {"large": on_pods(shop, "large"), "full": full(on_pods(shop, "full", 1))}
+    large, held_back = (
+        application(shop, name, number, 10**9) for name, number in (("large", 3), ("full", 1))
+    )
+    flinks = {"large": large, "full": full(held_back)}
     deployments = {
         "full": spec,
         "large": spec,

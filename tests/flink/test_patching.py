@@ -73,6 +73,11 @@ def changed(api, patch=TASKS, tell=lambda _: None, at=None):
     return transaction(api, patch, tell=tell, at=at).run()
 
 
+def resumed(api, tell=lambda _: None, timeout=3.0):
+    """End of an interrupted change that another command finishes."""
+    return PatchTransaction(api, claimed_again(api), tell, timeout).run().step
+
+
 def test_a_change_that_becomes_stable_is_kept(api, operator):
     result = changed(api)
     assert result.step is PatchStep.KEPT
@@ -119,9 +124,9 @@ def test_another_hand_at_any_step_costs_no_state(api, operator, hand, when):
         (command,) = (line for line in told if "kubectl patch" in line)
         spec = json.loads(shlex.split(command)[-1])["spec"]
         operator.patch(spec)
-        resumed = PatchTransaction(api, claimed_again(api), told.append, 20.0).run()
         is_broken = when == "back"
-        assert resumed.step is (PatchStep.RETURNED if is_broken else PatchStep.KEPT)
+        step = PatchStep.RETURNED if is_broken else PatchStep.KEPT
+        assert resumed(api, told.append, 20.0) is step
         assert operator.get()["spec"] == merged(specification(), {} if is_broken else ours)
 
 
@@ -179,13 +184,13 @@ def test_a_killed_change_is_finished(api, operator, disturbance):
     change = transaction(api)
     change.api = disturbed(api, **disturbance)  # type: ignore[assignment]
     try:
-        result = change.run()
+        step = change.run().step
         assert "last" in disturbance
     except MemoryError:
         with pytest.raises(FlinkError):
             claimed(api)
-        result = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
-    assert result.step is PatchStep.KEPT
+        step = resumed(api)
+    assert step is PatchStep.KEPT
     assert operator.get()["spec"] == journal().after
     with pytest.raises(SettingError):
         claimed_again(api)
@@ -236,8 +241,7 @@ def test_a_change_killed_at_any_write_is_finished_on_another_machine(
         monkeypatch.setattr("streamplace.flink.store.LEASE_SECONDS", -1.0)
         with pytest.raises(FlinkError, match="finish it with"):
             check_change(api, read_resource(api, NAMESPACE, "count"))
-        ended = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
-        assert ended.step is (PatchStep.KEPT if mode == "TASKS" else PatchStep.RETURNED)
+        assert resumed(api) is (PatchStep.KEPT if mode == "TASKS" else PatchStep.RETURNED)
     is_new = was_claimed and mode == "TASKS"
     assert operator.get()["spec"] == merged(specification(), patch if is_new else {})
     operator.await_stable(10.0)
@@ -308,8 +312,7 @@ def test_a_killed_change_is_taken_back_where_the_resource_has_failed(api, operat
         change.run()
     with pytest.raises(FlinkError, match="finish it with: streamplace flink move --resume"):
         check_change(api, read_resource(api, NAMESPACE, "count"))
-    resumed = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
-    assert resumed.step is PatchStep.RETURNED
+    assert resumed(api) is PatchStep.RETURNED
     assert operator.get()["spec"] == specification()
 
 
