@@ -35,11 +35,7 @@ from streamplace.flink.cpu.limits import CpuPool
 from streamplace.flink.cpu.threads import listening_ports, processes_of
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.measure import cluster, windows
-from streamplace.flink.measure.cluster import (
-    ASSUMED_CPU,
-    measured_cluster,
-    parse_cards,
-)
+from streamplace.flink.measure.cluster import ASSUMED_CPU, measured_cluster, parse_cards
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import profile
 from streamplace.flink.measure.sampling import Activity

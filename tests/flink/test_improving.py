@@ -21,13 +21,7 @@ from streamplace.flink.constants import CLEAR_GAIN
 from streamplace.flink.cpu.charging import UNKNOWN
 from streamplace.flink.decide import improving
 from streamplace.flink.decide.candidates import Candidate, Question, candidate
-from streamplace.flink.decide.improving import (
-    PRESENT,
-    JobImprover,
-    Proposal,
-    Trial,
-    gained_seconds,
-)
+from streamplace.flink.decide.improving import PRESENT, JobImprover, Proposal, Trial, gained_seconds
 from streamplace.flink.deployment import deployment_of
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.layout import Layout

@@ -28,12 +28,7 @@ from streamplace.flink.move.interruption import LAUNCH_SECONDS, expected_interru
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program.program import Program
 from streamplace.flink.prometheus.client import Prometheus, PrometheusAddress, TimeRange
-from streamplace.flink.prometheus.reading import (
-    filtered,
-    jobs_in,
-    read_history,
-    read_metrics,
-)
+from streamplace.flink.prometheus.reading import filtered, jobs_in, read_history, read_metrics
 from streamplace.flink.rest.client import FlinkError, Rest, successor
 from streamplace.flink.store import Store
 from streamplace.flink.watches import read_watches

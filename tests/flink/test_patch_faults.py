@@ -199,12 +199,7 @@ def test_another_hand_costs_no_state(tally, hand, when):
 @pytest.mark.skipif(not kafka_jars(), reason=WHY_SKIPPED)
 @pytest.mark.parametrize(
     ("patch", "fault"),
-    [
-        (TASKS, nullcontext),
-        (TASKS, lost_node),
-        (IMAGE, nullcontext),
-        (SAVEPOINT, nullcontext),
-    ],
+    [(TASKS, nullcontext), (TASKS, lost_node), (IMAGE, nullcontext), (SAVEPOINT, nullcontext)],
     ids=["none", "node", "image", "savepoint"],
 )
 def test_each_record_of_kafka_counts_once(pods, flink, tmp_path, patch, fault):
