@@ -352,33 +352,25 @@ def test_a_job_of_which_some_cpu_is_unknown_is_refused(shop):
         advised(flink)
 
 
-OFFERS_TOML = '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
-
-
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Folder with offers."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "offers.toml").write_text(OFFERS_TOML)
-    return tmp_path
-
-
-@pytest.fixture
-def asked(folder, clock):
+def asked(run, clock, tmp_path):
     """Words of the command, for a job on a cluster that is served."""
+    Path("offers.toml").write_text(
+        '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
+    )
     with FakeFlink(ANSWERS).served() as flink:
-        given = ("--offers", "offers.toml", *settings_file(folder, seconds=2))
+        given = ("--offers", "offers.toml", *settings_file(tmp_path, seconds=2))
         yield ("flink", "advise", "--rest", flink.url, *given)
 
 
 @pytest.mark.slow
-def test_the_command_prints_advice_and_writes_the_plan(folder, run, asked):
+def test_the_command_prints_advice_and_writes_the_plan(run, asked):
     """One JSON document; the placement is one for the planned cluster, and commands name both."""
     document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
     printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
     assert document["rate"] == pytest.approx(2 * document["offered"])
     assert document["current"]["machines"] == {"dev": 1}
-    assert document["plan"] == json.loads((folder / "plan/plan.json").read_text())
+    assert document["plan"] == json.loads(Path("plan/plan.json").read_text())
     simulated = ("plan/graph.json", "plan/placement.json", "--cluster", "plan/cluster.toml")
     carried = json.loads(run("simulate", *simulated, "--json").out)
     assert carried["relative_throughput"] == pytest.approx(1.0)
@@ -387,7 +379,7 @@ def test_the_command_prints_advice_and_writes_the_plan(folder, run, asked):
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
     assert "--placement 'my plans/one/placement.json'" in printed.out
-    assert (folder / "my plans/one/cluster.toml").exists()
+    assert Path("my plans/one/cluster.toml").exists()
 
 
 def test_back_pressure_hides_the_rate_that_is_multiplied(shop):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,10 +71,9 @@ def read(server, shop):
 
 
 @pytest.fixture
-def offers(tmp_path, monkeypatch):
-    """A file of offers in the working directory."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "offers.toml").write_text('offers = [{name = "small", price = 0.1, cores = 1}]\n')
+def offers(run):
+    """A file of offers in the folder of the command."""
+    Path("offers.toml").write_text('offers = [{name = "small", price = 0.1, cores = 1}]\n')
     return "offers.toml"
 
 

@@ -53,7 +53,6 @@ def namespace(shop, tmp_path, monkeypatch):
         "session": {key: value for key, value in spec.items() if key != "job"},
     }
     (tmp_path / "offers.toml").write_text(OFFERS)
-    monkeypatch.chdir(tmp_path)
     with FakeKubernetes(deployments, flinks).served() as served:
         kubeconfig(tmp_path, served.url, monkeypatch)
         yield served
@@ -220,8 +219,7 @@ def test_metrics_alone_are_judged_by_cpu(metrics, run):
     assert "Streams between operators are in no metric" in document["notes"][0]
 
 
-def test_metrics_have_prices_and_percentiles(metrics, run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_metrics_have_prices_and_percentiles(metrics, run, tmp_path):
     (tmp_path / "offers.toml").write_text(OFFERS)
     words = (
         "--from",

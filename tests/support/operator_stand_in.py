@@ -224,17 +224,22 @@ class FakeKubernetes(FakeFlink):
         return known
 
 
-def _deployed(name, spec):
-    """A resource whose job runs."""
-    metadata = {"name": name, "namespace": NAMESPACE, "uid": "1", "resourceVersion": "1"}
-    status = {"lifecycleState": "STABLE", "observedGeneration": 1, "error": None}
+def _document(name, spec):
+    """A new FlinkDeployment."""
     return {
         "apiVersion": "flink.apache.org/v1beta1",
         "kind": "FlinkDeployment",
-        "metadata": metadata | {"generation": 1},
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": spec,
-        "status": status | {"jobStatus": {"state": "RUNNING"}},
     }
+
+
+def _deployed(name, spec):
+    """One whose job runs."""
+    made = _document(name, spec)
+    made["metadata"] |= {"uid": "1", "resourceVersion": "1", "generation": 1}
+    status = {"lifecycleState": "STABLE", "observedGeneration": 1, "error": None}
+    return made | {"status": status | {"jobStatus": {"state": "RUNNING"}}}
 
 
 def _missing(name):
@@ -258,12 +263,7 @@ def kubeconfig(folder, server, patch):
 @contextmanager
 def reconciled(pods, name, spec=None, *, runs=False):
     """A resource that is taken up while the block runs."""
-    document = {
-        "apiVersion": "flink.apache.org/v1beta1",
-        "kind": "FlinkDeployment",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": specification() if spec is None else spec,
-    }
+    document = _document(name, specification() if spec is None else spec)
     if OPERATOR in os.environ:
         if not runs:
             pytest.skip(f"of the stand-in alone, and {OPERATOR} is set")
