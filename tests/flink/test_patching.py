@@ -182,7 +182,7 @@ def disturbed(api, silent=(), kills="", last=0, interrupted=0):
 def test_a_killed_change_is_finished(api, operator, disturbance):
     """It reads, patches, waits, and reads again; it may end before the last request."""
     change = transaction(api)
-    change.api = disturbed(api, **disturbance)  # type: ignore[assignment]
+    change.api = disturbed(api, **disturbance)
     try:
         step = change.run().step
         assert "last" in disturbance
@@ -307,7 +307,7 @@ def test_a_journal_that_cannot_be_read_is_left_as_it_is(api, operator):
 
 def test_a_killed_change_is_taken_back_where_the_resource_has_failed(api, operator):
     change = transaction(api, {"flinkConfiguration": {MODE: "BROKEN"}})
-    change.api = disturbed(api, kills="after")  # type: ignore[assignment]
+    change.api = disturbed(api, kills="after")
     with pytest.raises(MemoryError):
         change.run()
     with pytest.raises(FlinkError, match="finish it with: streamplace flink move --resume"):
@@ -322,7 +322,7 @@ def test_a_killed_change_is_taken_back_where_the_resource_has_failed(api, operat
 def test_silence_of_the_api_server_is_waited_for(api, operator, monkeypatch, first):
     monkeypatch.setattr("streamplace.flink.operator.patching.EFFECT_SECONDS", 0.05)
     change = transaction(api)
-    change.api = disturbed(api, range(first, first + 4))  # type: ignore[assignment]
+    change.api = disturbed(api, range(first, first + 4))
     assert change.run().step is PatchStep.KEPT
     assert operator.get()["spec"] == journal().after
 
