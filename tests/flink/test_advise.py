@@ -16,7 +16,6 @@ from fake_flink import (
     FakeFlink,
     Vertex,
     advised,
-    bare_manager,
     config,
     failure,
     jobs,
@@ -35,11 +34,6 @@ from streamplace.flink.rest.client import FlinkError
 from streamplace.io.ledger import LedgerEntry
 from streamplace.model import Cluster
 from streamplace.planning.offers import Catalogue, Offer
-
-
-def program_plan(splitters):
-    """A program that sets the parallelism of 'split'."""
-    return PlannedProgram({"v1": "split"}, {"v1": splitters})
 
 
 def test_advice_is_the_truth_and_changes_nothing(shop):
@@ -80,8 +74,7 @@ def test_a_live_job_shares_slots_within_its_groups(shop):
     for vertex, group in zip(flink.vertices.values(), "aab", strict=True):
         vertex.group = group
     assert advised(flink, machines=offers).plan.slots.shared == 1
-    managers = [bare_manager(device) for device in flink.devices]
-    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    flink.pins = False
     apart = advised(flink, machines=offers)
     assert apart.plan.slots.shared == 2
     assert apart.plan.machines == {"small": 2}
@@ -244,14 +237,19 @@ def test_java_takes_its_part_of_every_offer(shop, monkeypatch):
 
 def test_the_plan_keeps_what_the_program_fixes(shop, monkeypatch):
     """Else it would take one subtask of each operator; another program is refused."""
-    monkeypatch.setattr(advising, "planned_twice", lambda *_: program_plan(2))
+
+    def sets(number):
+        plan = PlannedProgram({"v1": "split"}, {"v1": number})
+        monkeypatch.setattr(advising, "planned_twice", lambda *_: plan)
+
+    sets(2)
     program = Program(Path("shop.jar"))
     assert advised(shop()).plan.parallelism == {"src": 1, "split": 1, "out": 1}
     advice = advised(shop(), program=program)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
     assert told in advice.notes
-    monkeypatch.setattr(advising, "planned_twice", lambda *_: program_plan(3))
+    sets(3)
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
         advised(shop(), program=program)
 
@@ -354,33 +352,25 @@ def test_a_job_of_which_some_cpu_is_unknown_is_refused(shop):
         advised(flink)
 
 
-OFFERS_TOML = '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
-
-
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Folder with offers."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "offers.toml").write_text(OFFERS_TOML)
-    return tmp_path
-
-
-@pytest.fixture
-def asked(folder, clock):
+def asked(run, clock, tmp_path):
     """Words of the command, for a job on a cluster that is served."""
+    Path("offers.toml").write_text(
+        '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
+    )
     with FakeFlink(ANSWERS).served() as flink:
-        given = ("--offers", "offers.toml", *settings_file(folder, seconds=2))
+        given = ("--offers", "offers.toml", *settings_file(tmp_path, seconds=2))
         yield ("flink", "advise", "--rest", flink.url, *given)
 
 
 @pytest.mark.slow
-def test_the_command_prints_advice_and_writes_the_plan(folder, run, asked):
+def test_the_command_prints_advice_and_writes_the_plan(run, asked):
     """One JSON document; the placement is one for the planned cluster, and commands name both."""
     document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
     printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
     assert document["rate"] == pytest.approx(2 * document["offered"])
     assert document["current"]["machines"] == {"dev": 1}
-    assert document["plan"] == json.loads((folder / "plan/plan.json").read_text())
+    assert document["plan"] == json.loads(Path("plan/plan.json").read_text())
     simulated = ("plan/graph.json", "plan/placement.json", "--cluster", "plan/cluster.toml")
     carried = json.loads(run("simulate", *simulated, "--json").out)
     assert carried["relative_throughput"] == pytest.approx(1.0)
@@ -389,7 +379,7 @@ def test_the_command_prints_advice_and_writes_the_plan(folder, run, asked):
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
     assert "--placement 'my plans/one/placement.json'" in printed.out
-    assert (folder / "my plans/one/cluster.toml").exists()
+    assert Path("my plans/one/cluster.toml").exists()
 
 
 def test_back_pressure_hides_the_rate_that_is_multiplied(shop):

@@ -18,15 +18,13 @@ from fake_flink import (
     healthy,
     jobs,
     rates,
+    read_threads,
     shop_vertices,
-    with_threads,
 )
 
 from streamplace.errors import StreamplaceError
-from streamplace.flink.cpu import limits
 from streamplace.flink.cpu import threads as cpu
 from streamplace.flink.cpu.charging import (
-    JavaThread,
     RunningSubtask,
     ThreadLoad,
     charged,
@@ -37,11 +35,7 @@ from streamplace.flink.cpu.limits import CpuPool
 from streamplace.flink.cpu.threads import listening_ports, processes_of
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.measure import cluster, windows
-from streamplace.flink.measure.cluster import (
-    ASSUMED_CPU,
-    measured_cluster,
-    parse_cards,
-)
+from streamplace.flink.measure.cluster import ASSUMED_CPU, measured_cluster, parse_cards
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import profile
 from streamplace.flink.measure.sampling import Activity
@@ -133,15 +127,9 @@ def test_a_process_that_does_not_answer_has_no_threads(tmp_path, monkeypatch):
 @pytest.fixture
 def busy(clock, monkeypatch):
     """The shop on two TaskManagers of two cores, whose network threads take 0.1 cores each."""
-
-    def threads(_):
-        cores = {"Flink Netty Server (0) Thread 0": 0.1, "split (1/2)#0": 0.5, "pekko": 0.01}
-        return [JavaThread(1, name, own * clock.now, clock.now) for name, own in cores.items()]
-
+    cores = {"Flink Netty Server (0) Thread 0": 0.1, "split (1/2)#0": 0.5, "pekko": 0.01}
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
-    processes = {"dev-0": 0, "dev-1": 1}
-    with_threads(monkeypatch, threads, processes)
-    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"box {process}", 2.0))
+    read_threads(monkeypatch, flink, lambda _: cores, lambda own: CpuPool(f"box {own}", 2.0))
     return flink
 
 

@@ -1,13 +1,28 @@
 """Command lines of Flink: outputs, which spare the files of others, and mistakes."""
 
 import json
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
+from streamplace.flink.engine import FlinkEngine
+from streamplace.flink.move.settling import MoveSettings
+from streamplace.flink.settings import FlinkAdviseSettings, FlinkMoveSettings, FlinkWatchSettings
+from streamplace.flink.watch.deciding import Guards
+from streamplace.model.defaults import FLINK_HEADROOM
+from streamplace.planning.problem import PlannerSettings
+
 pytestmark = pytest.mark.usefixtures("graph", "placement")
 EXPORT = ("export", "placement.json", "--to")
+
+
+@pytest.fixture(autouse=True)
+def _cluster(tmp_path):
+    """A cluster of two devices, in cluster.toml."""
+    devices = '[{name = "big", mips = 5000}, {name = "small", mips = 2500}]'
+    (tmp_path / "cluster.toml").write_text(f'bandwidth = "1000 Mbps"\ndevices = {devices}\n')
 
 
 @pytest.mark.parametrize(
@@ -16,11 +31,10 @@ EXPORT = ("export", "placement.json", "--to")
         ("move --settle", "--settle --settings"),
         ("move --placement placement.json --tries 2", "--tries --placement"),
         ("advise --rate fast --offers offers.toml", "'fast'"),
-        ("advise --rate 2x --offers offers.toml --cluster two.toml", "--offers --cluster"),
+        ("advise --rate 2x --offers offers.toml --cluster cluster.toml", "--offers --cluster"),
     ],
 )
 def test_a_mistake_is_named(refusal, line, words):
-    Path("two.toml").write_text("devices = [{name = 'd0'}, {name = 'd1'}]\n")
     Path("offers.toml").write_text("offers = [{name = 'small', price = 0.1}]\n")
     message = refusal("flink", *line.split())
     assert [word for word in words.split() if word not in message] == []
@@ -38,15 +52,14 @@ def test_an_export_does_not_overwrite_its_placement(refusal):
     "line",
     [
         "flink jar job.jar --placement placement.json -o mine.jar",
-        "flink config --cluster machines.toml -o folder",
+        "flink config --cluster cluster.toml -o folder",
     ],
 )
 def test_files_of_others_are_spared(refusal, line):
     Path("folder").mkdir()
-    Path("folder", "d0.yaml").write_text("title = 'mine'\n")
+    Path("folder", "big.yaml").write_text("title = 'mine'\n")
     Path("mine.jar").write_text("no jar")
     Path("job.jar").write_text("no jar")
-    Path("machines.toml").write_text("devices = [{name = 'd0'}]\n")
     assert "streamplace did not write; name another file" in refusal(*line.split())
     assert Path("mine.jar").read_text() == "no jar"
 
@@ -56,11 +69,10 @@ def test_files_of_others_are_spared(refusal, line):
     [
         "export placement.json --to flink -o flink",
         "export placement.json --to flink-kubernetes -o flink-kubernetes",
-        "flink config --cluster machines.toml -o config",
+        "flink config --cluster cluster.toml -o config",
     ],
 )
 def test_files_of_streamplace_are_written_again(run, line):
-    Path("machines.toml").write_text("devices = [{name = 'd0'}]\n")
     for _ in range(2):
         answer = run(*line.split())
         assert answer.status == 0, answer.err
@@ -101,3 +113,75 @@ def test_missing_packages_are_named_with_their_extra(refusal, monkeypatch, line,
     monkeypatch.setitem(sys.modules, package, None)
     install = "install it with: pip install 'streamplace[flink]'"
     assert refusal(*line.split()) == f"error: {package} is not installed; {install}\n"
+
+
+CONFIG = ("flink", "config", "--cluster")
+
+
+@pytest.fixture
+def written(run):
+    """Texts of the files that ``flink config`` writes for the cluster, by their names."""
+
+    def call(*options):
+        assert run(*CONFIG, "cluster.toml", *options, "-o", "config").status == 0
+        return {path.name: path.read_text() for path in Path("config").iterdir()}
+
+    return call
+
+
+def test_config_makes_task_managers_devices(written):
+    """One file of a few lines each, which serves whatever whole operators are placed later."""
+    files = written()
+    assert set(files) == {"big.yaml", "small.yaml"}
+    head, *lines = files["big.yaml"].splitlines()
+    assert head.startswith("# streamplace flink config: ")
+    assert lines == [
+        'taskmanager.resource-id: "big"',
+        'external-resources: "dev-big"',
+        "external-resource.dev-big.amount: 10000",
+    ]
+
+
+def test_config_lets_subtasks_be_placed_one_by_one_where_it_is_asked_to(written):
+    assert "external-resource.lim-31-dev-small.amount" in written("--subtasks")["big.yaml"]
+
+
+def test_config_leaves_room_for_devices_that_come_later(written):
+    """All are told of them, so that they need not be started again."""
+    files = written("--room", "2", "--layers", "3")
+    assert set(files) == {"big.yaml", "small.yaml", "new-1.yaml", "new-2.yaml"}
+    assert all("external-resource.lim-2-dev-new-2.amount" in text for text in files.values())
+    assert not any("lim-3-dev" in text for text in files.values())
+
+
+@pytest.mark.parametrize(
+    ("cluster", "where", "place"),
+    [
+        ("none.toml", "config", "none.toml: "),
+        ("cluster.toml", "file", "file: "),
+        ("cluster.toml", "taken", "big.yaml: "),
+    ],
+)
+def test_config_that_cannot_be_made_is_told_in_one_line(refusal, tmp_path, cluster, where, place):
+    """A file is in the way, or a folder that bears the name of a device's file."""
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "taken" / "big.yaml").mkdir(parents=True)
+    assert place in refusal(*CONFIG, cluster, "-o", where)
+
+
+def test_a_taken_port_is_told_before_anything_starts(refusal, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        message = refusal("flink", "local", "--port", port, "--flink-home", str(tmp_path))
+    assert f"port {port}" in message
+
+
+def test_commands_do_what_python_does_without_options():
+    move = FlinkMoveSettings.of_command({})
+    engine = move.engine()
+    assert move.moves() == MoveSettings()
+    assert engine == FlinkEngine(engine.rest, tell=engine.tell)
+    assert FlinkAdviseSettings.of_command({"rate": "2x"}).of_plan() == PlannerSettings(
+        FLINK_HEADROOM
+    )
+    assert FlinkWatchSettings.of_command({}).guards() == Guards()

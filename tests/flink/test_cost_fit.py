@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.flink.measure.cost_fit import (
-    MIN_CPU_ERROR,
-    Observation,
-    averaged,
-    task_cost,
-)
+from streamplace.flink.measure.cost_fit import MIN_CPU_ERROR, Observation, averaged, task_cost
 
 FIXED_PARTS = st.floats(1e-3, 0.05)
 PER_TUPLE_PARTS = st.floats(5e-7, 1e-4)

@@ -23,6 +23,7 @@ from fake_flink import (
     jobs,
     made_threads,
     rates,
+    read_threads,
     source,
     with_threads,
     writing_shop,
@@ -62,18 +63,6 @@ from streamplace.model.profile_trust import trust_of
 
 Measure = Callable[..., Measurement]
 BOX = CpuPool("box", 4.0)
-
-
-def read_threads(monkeypatch, flink, cores, pool):
-    """Let TaskManager i be process i of this machine, whose threads take so many cores each."""
-
-    def threads(process):
-        now, used = flink.clock.now, enumerate(cores(process).items(), 1)
-        return [JavaThread(n, name, own * now, now) for n, (name, own) in used]
-
-    processes = {device: i for i, device in enumerate(flink.devices)}
-    with_threads(monkeypatch, threads, processes)
-    monkeypatch.setattr(limits, "cpu_pool", pool)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from deployment_table import check_row, rows
-from fake_flink import advised, bare_manager, failure, jobs, said, write_program
-from operator_stand_in import kubeconfig, resource, specification
+from fake_flink import advised, failure, jobs, write_program
+from operator_stand_in import FakeKubernetes, kubeconfig, resource, specification
 from pods import STATE
 
 from streamplace.flink.deployment import deployment_of
@@ -63,48 +63,20 @@ QUICK = (
 def test_every_command_does_what_the_table_says(run, shop, tmp_path, monkeypatch, name):
     """By what Flink answered there."""
     deployed = DEPLOYMENTS[name]
-    facts = {key: deployed[key] for key in ("facts", "job") if key in deployed}
+    facts = {key: deployed[key] for key in ("facts", "job", "pins") if key in deployed}
     flink = shop(settings=deployed.get("settings", {}), **facts)
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
     flink.answers["GET /jobs"] = jobs({flink.job: "RUNNING"} | deployed.get("others", {}))
-    if not deployed.get("pins", True):
-        managers = [bare_manager(device) for device in flink.devices]
-        flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    with flink.served():
-        if "named" in deployed:
-            answer_as_kubernetes(flink)
-            kubeconfig(tmp_path, flink.url, monkeypatch)
+    spec = merged(specification(), {"taskManager": {"resource": {"cpu": 2}}})
+    kubernetes = FakeKubernetes({"count": spec}, {"count": flink})
+    empty = {"metadata": {"name": "streamplace-journal-count"}, "data": {}}
+    kubernetes.maps.create("", empty)
+    with flink.served(), kubernetes.served():
+        kubeconfig(tmp_path, kubernetes.url, monkeypatch)
         line = check_row(run, name, deployed.get("named", flink.url), flink.job, tmp_path)
     assert line.startswith("deployment: Flink 2.3.0, ")
-    changes = [request for request, _ in flink.asked if not request.startswith("GET ")]
+    asked = (*flink.asked, *kubernetes.asked)
+    changes = [request for request, _ in asked if not request.startswith("GET ")]
     assert all(request.endswith("?dryRun=All") for request in changes)
-
-
-def answer_as_kubernetes(flink):
-    """Answer for the resource of a job, and for Flink behind the proxy of its service."""
-    spec = merged(specification(), {"taskManager": {"resource": {"cpu": 2}}})
-    status = {"lifecycleState": "STABLE", "observedGeneration": 1}
-    metadata = {"name": "count", "namespace": "flink", "generation": 1, "resourceVersion": "1"}
-    metadata["uid"] = "1"
-    journal = "/api/v1/namespaces/flink/configmaps/streamplace-journal-count"
-    empty = {"metadata": {"resourceVersion": "1"}, "data": {}}
-    home = "/apis/flink.apache.org/v1beta1/namespaces/flink"
-    path = f"{home}/flinkdeployments/count"
-    missing = {"reason": "NotFound", "details": {"name": "count"}}
-    document = {"metadata": metadata, "spec": spec, "status": status}
-    proxy = "/api/v1/namespaces/flink/services/count-rest:8081/proxy"
-    flink.answers |= {
-        f"GET {path}": document,
-        f"PATCH {path}?dryRun=All": document,
-        f"GET {home}/flinksessionjobs/count": said(json.dumps(missing).encode(), 404),
-        "GET /api/v1/namespaces/flink/pods": {"items": []},
-        f"GET {journal}": empty,
-        f"PUT {journal}": empty,
-    }
-    answer = flink.answer
-    vars(flink)["answer"] = lambda request, document=None: answer(
-        request.replace(proxy, ""), document
-    )
 
 
 def test_the_table_has_no_other_deployments():

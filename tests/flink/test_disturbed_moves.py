@@ -118,17 +118,6 @@ def move_disturbed(shuttle, at, fault):
     return at < len(requests)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", ["lost", "delayed", "cut", "gone"])
-def test_any_request_may_be_disturbed(shuttle, fault):
-    """Every one of a move."""
-    at = 0
-    while move_disturbed(shuttle, at, fault):
-        at += 1
-    assert at >= FEWEST_REQUESTS
-    shuttle.check_sums()
-
-
 def started_until(shuttle, plan, at, when="after"):
     """A move in a process of its own, which is killed before a request or before its answer."""
     child = multiprocessing.get_context("fork").Process(
@@ -162,11 +151,17 @@ def move_killed(shuttle, at, when):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_the_command_may_be_killed_at_any_request(shuttle, when):
-    """Whoever resumes it finds one copy, or starts one."""
+@pytest.mark.parametrize(
+    ("move", "how"),
+    [
+        *((move_disturbed, fault) for fault in ("lost", "delayed", "cut", "gone")),
+        *((move_killed, when) for when in ("before", "after")),
+    ],
+)
+def test_any_request_may_be_disturbed_and_the_command_killed_at_it(shuttle, move, how):
+    """Every one of a move; whoever resumes it finds one copy, or starts one."""
     at = 0
-    while move_killed(shuttle, at, when):
+    while move(shuttle, at, how):
         at += 1
     assert at >= FEWEST_REQUESTS
     shuttle.check_sums()

@@ -1,4 +1,4 @@
-"""Plans of equal pods, and the patches that ask for them."""
+"""Plans of equal pods, and the patches that ask for them, also in manifests of a checkout."""
 
 import shlex
 from dataclasses import replace
@@ -8,18 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from fake_flink import advised, bare_manager
+from fake_flink import advised, application
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_stand_in import BLUE_GREEN, MODE, resource, specification
 
-from streamplace.errors import ProblemError, SettingError
+from streamplace.errors import FormatError, ProblemError, SettingError
 from streamplace.flink.advise.equal_pods import (
     EqualPods,
     JobOnPods,
+    PodPatch,
     patch_commands,
     planned_pods,
 )
+from streamplace.flink.advise.patch_file import check_manifest, is_manifest, write_patch
 from streamplace.flink.decide.slot_assignment import MODES
 from streamplace.flink.deployment import deployment_of
 from streamplace.flink.engine import FlinkEngine
@@ -51,6 +53,11 @@ def job(work, rate=1000.0, parallelism=1):
 def plan(graph, offers, now=None):
     facts = now or JobOnPods(1, "NONE", MODES, 0.0)
     return planned_pods(graph, Catalogue(tuple(offers), slot_sharing=True), QUICK, facts, {})
+
+
+def patched(own, pods, memory=None):
+    """Patch of a resource for pods."""
+    return pods.patch(own, 2500.0, memory, plan(job(0.5), [offer(1)])[1])
 
 
 def offer(cores, price=1.0, **facts):
@@ -123,9 +130,8 @@ def test_a_rate_that_no_pods_carry_is_refused():
 
 def test_a_patch_has_what_changes_and_says_what_it_was():
     pods = EqualPods(offer(2, memory=2**31), 3, 2, 6, "SLOTS")
-    result = plan(job(0.5), [offer(1)])[1]
     own = resource()
-    patch = pods.patch(own, 2500.0, 2.0**30, result)
+    patch = patched(own, pods, memory=2.0**30)
     spec = merged(own.spec, patch.document["spec"])
     assert spec["taskManager"]["resource"] == {"cpu": 2, "memory": "2048m"}
     assert spec["job"] == {**own.spec["job"], "parallelism": 6}
@@ -157,31 +163,26 @@ def test_settings_are_read_and_changed_where_they_stand():
     own = resource(flinkConfiguration={SLOTS: None, **nested, "job.autoscaler.enabled": True})
     assert own.has_autoscaler
     assert own.configuration[SLOTS] == "4"
-    pods, result = EqualPods(offer(1), 1, 2, 1, "TASKS"), plan(job(0.5), [offer(1)])[1]
-    patch = pods.patch(own, 2500.0, None, result).document["spec"]
+    patch = patched(own, EqualPods(offer(1), 1, 2, 1, "TASKS")).document["spec"]
     changed = {"numberOfTaskSlots": "2", "load-balance.mode": "TASKS"}
     assert patch == {"flinkConfiguration": {"taskmanager": changed}}
 
 
 def test_a_patch_of_what_there_is_is_empty():
-    own, result = resource(), plan(job(0.5), [offer(1)])[1]
-    for pods in (
-        EqualPods(offer(1), 1, 1, 1, "NONE"),
-        EqualPods(offer(1, memory=9), 1, 1, 1, "NONE"),
-    ):
-        patch = pods.patch(own, 2500.0, 9.0, result)
+    own = resource()
+    for facts in ({}, {"memory": 9}):
+        patch = patched(own, EqualPods(offer(1, **facts), 1, 1, 1, "NONE"), memory=9.0)
         assert not patch.changes
         assert not [*patch_commands(own, "patch.yaml", patch)]
 
 
 def test_replicas_are_changed_where_they_count():
     """The operator then makes the parallelism that of all slots."""
-    result = plan(job(0.5), [offer(1)])[1]
     for own, changes in (
         (resource(mode="standalone"), {"job": {"parallelism": 3}}),
         (resource(taskManager={"replicas": 1}), {"taskManager": {"replicas": 3}}),
     ):
-        patch = EqualPods(offer(1), 3, 1, 3, "NONE").patch(own, 2500.0, None, result)
+        patch = patched(own, EqualPods(offer(1), 3, 1, 3, "NONE"))
         assert patch.document["spec"] == changes
     own = JobOnPods(3, "NONE", MODES, 0.0, fills_slots=True)
     pods, _ = plan(job(1.9, parallelism=3), [offer(2, at_least=2)], own)
@@ -190,9 +191,7 @@ def test_replicas_are_changed_where_they_count():
 
 def test_what_is_requested_is_less_than_the_limit_by_its_factor():
     own = resource(flinkConfiguration={"kubernetes.taskmanager.cpu.limit-factor": "2.0"})
-    patch = EqualPods(offer(4), 1, 1, 1, "NONE").patch(
-        own, 2500.0, None, plan(job(0.5), [offer(1)])[1]
-    )
+    patch = patched(own, EqualPods(offer(4), 1, 1, 1, "NONE"))
     assert patch.document["spec"] == {"taskManager": {"resource": {"cpu": 2}}}
 
 
@@ -207,30 +206,12 @@ def test_what_is_requested_is_less_than_the_limit_by_its_factor():
     ],
 )
 def test_who_else_changes_the_specification_is_told(changes, word):
-    own, result = resource(**changes), plan(job(0.5), [offer(1)])[1]
-    patch = EqualPods(offer(2), 3, 2, 6, "SLOTS").patch(own, 2500.0, None, result)
+    own = resource(**changes)
+    patch = patched(own, EqualPods(offer(2), 3, 2, 6, "SLOTS"))
     told, command = patch_commands(own, "patch.yaml", patch)
     assert word in told
     assert command.startswith("kubectl")
     assert ("job" in patch.document["spec"]) == (word != "autoscaler")
-
-
-def application(shop, **settings):
-    """A job of three operators, which take 0.26 cores at 100 tuples/s, on pods of 2 cores each."""
-    settings = {
-        "execution.target": "kubernetes-application",
-        "kubernetes.cluster-id": "count",
-        "kubernetes.namespace": "flink",
-        "$internal.flink.version": "v2_3",
-        "parallelism.default": "2",
-        SLOTS: "2",
-        **settings,
-    }
-    flink = shop(settings=settings)
-    managers = [bare_manager(device) for device in flink.devices]
-    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
-    return flink
 
 
 @pytest.mark.slow
@@ -288,7 +269,117 @@ def test_a_watch_expects_more_of_more_pods(shop):
 
 def test_a_watch_keeps_the_pods_that_the_program_needs(shop):
     """An operator with two subtasks has no place on a pod of one slot."""
-    flink = application(shop, **{SLOTS: "1", "parallelism.default": "1"})
+    flink = application(shop, slots="1", **{"parallelism.default": "1"})
     engine = FlinkEngine(flink.rest, patience=0.0)
     model = PodModeller(engine, 5.0, 4)("FlinkDeployment flink/count", frozenset(), ())
     assert model.sizes == (2, 3, 4)
+
+
+HEAD = ("predicted by streamplace to carry 9 tuples/s",)
+WHY = "3 × half for 12000 tuples/s"
+MANIFEST = """\
+# The job of the counters.
+apiVersion: v1
+kind: Service
+metadata: {name: count}
+---
+apiVersion: flink.apache.org/v1beta1
+kind: FlinkDeployment
+metadata:
+  name: count  # in all clusters
+spec:
+  flinkConfiguration:
+    taskmanager.numberOfTaskSlots: "1"
+    # how long we wait
+    heartbeat.timeout: 20s
+  taskManager:
+    resource: {memory: "1024m", cpu: 1}  # small
+  job:
+    parallelism: 1  # streamplace: 2 × half for 9 tuples/s; was 3
+    args: ["a # streamplace: b", 'c']
+    upgradeMode: savepoint
+"""
+
+
+def patch(*changes):
+    return PodPatch(HEAD, changes, WHY, "flink", "count")
+
+
+PATCH = patch(
+    ("taskManager/resource/cpu", 0.5, "was 1"),
+    ("taskManager/resource/memory", "2048m", "was 1024m"),
+    (f"flinkConfiguration/{SLOTS}", "2", "was 1"),
+    (f"flinkConfiguration/{MODE}", "TASKS", ""),
+    ("job/parallelism", 6, "was 1"),
+)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_fields_of_a_manifest_change_in_their_lines(tmp_path, end):
+    """All other lines, comments and documents stay."""
+    path = tmp_path / "count.yaml"
+    path.write_bytes(MANIFEST.replace("\n", end).encode())
+    assert is_manifest(path)
+    check_manifest(path, "flink", "count")
+    write_patch(PATCH, path)
+    text = path.read_bytes().decode()
+    old, new = MANIFEST.splitlines(), text.splitlines()
+    assert set(old) - set(new) == {old[11], old[15], old[17]}
+    assert set(new) - set(old) == {
+        f'    {SLOTS}: "2"  # streamplace: {WHY}; was 1',
+        f'    {MODE}: "TASKS"  # streamplace: {WHY}',
+        f'    resource: {{memory: "2048m", cpu: 0.5}}  # small  # streamplace: {WHY}; was 1024m',
+        f"    parallelism: 6  # streamplace: {WHY}; was 1",
+    }
+    before = [*yaml.safe_load_all(MANIFEST)]
+    assert [*yaml.safe_load_all(text)] == [
+        before[0],
+        merged(before[1], {"spec": PATCH.document["spec"]}),
+    ]
+
+
+def test_a_new_file_is_a_patch_and_is_written_again(tmp_path):
+    path = tmp_path / "patch.yaml"
+    for _ in range(2):
+        assert not is_manifest(path)
+        write_patch(PATCH, path)
+    document = yaml.safe_load(path.read_text())
+    assert document == PATCH.document
+    assert merged(resource().spec, document["spec"])["job"]["parallelism"] == 6
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("name: count  #", "name: other  #", "no manifest of FlinkDeployment flink/count"),
+        ("name: count  #", "name: count\n  namespace: b  #", "no manifest of FlinkDeployment"),
+        ("parallelism: 1", "parallelism: {{ .Values.parallelism }}", "is not valid YAML"),
+        ("  job:", "  job: &job", "its fields cannot be changed one by one"),
+        ("    resource: {", "    resources: {", "no line to change for taskManager/resource/cpu"),
+        ('"1024m"', "|\n      1024m", "is not valid YAML"),
+        ("cpu: 1}", "cpu: [1]}", "no line to change for taskManager/resource/cpu"),
+        ("parallelism: 1", "parallelism: >\n      1", "no line to change for job/parallelism"),
+    ],
+)
+def test_a_file_that_cannot_be_changed_line_by_line_is_refused_and_stays(tmp_path, old, new, words):
+    path = tmp_path / "count.yaml"
+    content = MANIFEST.replace(old, new)
+    if "&job" in new:  # a mapping that another document part shares
+        content += "  other: *job\n"
+    path.write_text(content)
+    with pytest.raises(FormatError, match=words) as refusal:
+        write_patch(PATCH, path)
+    assert "\n" not in str(refusal.value)
+    assert path.read_text() == content
+
+
+def test_a_file_of_another_resource_is_refused_before_a_job_is_measured(run, tmp_path):
+    path = tmp_path / "count.yaml"
+    path.write_text(MANIFEST)
+    for address, words in {
+        "kubernetes:flink/other": "no manifest of FlinkDeployment flink/other",
+        "http://localhost:1": "is for the patch of a FlinkDeployment",
+    }.items():
+        told = run("flink", "advise", "--rest", address, "--rate", "2x", "-o", str(path))
+        assert (told.status, words in told.err) == (2, True), told
+    assert path.read_text() == MANIFEST

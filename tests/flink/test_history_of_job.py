@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_flink import OFFERS, SETTINGS, FakeFlink, bare_manager, failure, said
+from fake_flink import OFFERS, SETTINGS, FakeFlink, application, failure, said
 from history_series import COSTS, DAYS, HOUR, SPAN, SPLIT, WrittenJob, hourly_rates, merged
 from prometheus_server import open_metrics, prometheus, require_prometheus
 
@@ -70,10 +71,9 @@ def read(server, shop):
 
 
 @pytest.fixture
-def offers(tmp_path, monkeypatch):
-    """A file of offers in the working directory."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "offers.toml").write_text('offers = [{name = "small", price = 0.1, cores = 1}]\n')
+def offers(run):
+    """A file of offers in the folder of the command."""
+    Path("offers.toml").write_text('offers = [{name = "small", price = 0.1, cores = 1}]\n')
     return "offers.toml"
 
 
@@ -212,17 +212,7 @@ def test_memory_is_the_use_after_collections(read):
 @pytest.mark.parametrize("size", [300e6, 600e6])
 def test_a_pod_has_room_for_the_peak_of_its_memory(read, shop, size):
     """Each of the present ones has 950 MB, of which it needs 576 MB for all of its slots."""
-    flink = shop(
-        settings={
-            "execution.target": "kubernetes-application",
-            "kubernetes.cluster-id": "count",
-            "parallelism.default": "2",
-            "taskmanager.numberOfTaskSlots": "1",
-        }
-    )
-    memory = {"memoryConfiguration": {"totalProcessMemory": 950_000_000}}
-    managers = [bare_manager(device) | memory for device in flink.devices]
-    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    flink = application(shop, "shop", 3, 950_000_000, slots="1")
     history = read("known", flink=flink)
     offers = Catalogue.of([Offer("pod", 0.5, cores=2, memory=size), Offer("large", 2.0, cores=2)])
     advice = FlinkEngine(flink.rest).advise("job", "1x", offers, SETTINGS, history=history)

@@ -12,7 +12,10 @@ import httpx
 import pytest
 from fake_flink import layout_option
 from operator_stand_in import (
+    CORE,
+    PATH,
     ConfigMaps,
+    FakeKubernetes,
     claimed,
     claimed_again,
     journal,
@@ -26,7 +29,6 @@ from streamplace.flink.operator import api as access
 from streamplace.flink.operator import journal as journals
 from streamplace.flink.operator import patching
 from streamplace.flink.operator import resource as reading
-from streamplace.flink.operator.api import ApiRefusal, KubernetesApi
 from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.patch_table import OtherFields, PatchStep
 from streamplace.flink.operator.patching import PatchTransaction
@@ -39,7 +41,6 @@ from streamplace.flink.watch.deciding import WatchChoice
 from streamplace.flink.watch.pods import PodMover
 
 OWNER = f"{NAMESPACE}/count"
-RESOURCE = f"/apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments/count"
 VALUES = (
     *(None, True, -1, 0, 10**18, 10**400, 1e308, [], {}, [None], {"a": None}, [[]], {"": {}}),
     *("", "null", "NaN", "stateless", "RUNNING", "FAILED", "\x1b[2J", "../x", "v1_" + "9" * 5_000),
@@ -57,83 +58,39 @@ SLOW = [pytest.param(part, marks=pytest.mark.slow) for part in range(4, 200)]
 """Further parts, of ten changes or of three commands."""
 
 
-def stable():
-    """A resource whose job runs."""
-    metadata = {"name": "count", "namespace": NAMESPACE, "generation": 1, "resourceVersion": "1"}
-    metadata["uid"] = "1"
-    more = {"labels": {"a": "b"}, "managedFields": [{"manager": "kubectl"}]}
-    status = {"lifecycleState": "STABLE", "observedGeneration": 1, "error": None}
-    status |= {"jobStatus": {"state": "RUNNING", "jobId": "a" * 32}}
-    kind = {"apiVersion": "flink.apache.org/v1beta1", "kind": "FlinkDeployment"}
-    return {**kind, "metadata": metadata | more, "spec": specification(), "status": status}
-
-
 def no_plan(*_):
     """In place of a plan, which rests on what was read before."""
     raise ProblemError("no plan")
 
 
-class Server:
-    """An API server with a resource that is taken up within seconds, and faults."""
+class Server(FakeKubernetes):
+    """An API server with a resource, on which more is told, and faults."""
 
     def __init__(self, clock, fault=lambda number, request, answer: answer, flink=None):
-        self.clock, self.fault, self.flink = clock, fault, flink
-        self.document, self.changed, self.requests, self.patches = stable(), 0.0, 0, []
-        self.refusal: httpx.Response | None = None
-        self.maps = ConfigMaps()
-        transport = httpx.MockTransport(self.answer)
-        self.api = KubernetesApi("http://kubernetes", httpx.Client(transport=transport))
+        super().__init__({"count": specification()}, {"count": flink}, clock=clock)
+        self.fault, self.requests_made = fault, 0
+        more = {"labels": {"a": "b"}, "managedFields": [{"manager": "kubectl"}]}
+        self.document["metadata"] |= more
+        self.document["status"]["jobStatus"]["jobId"] = "a" * 32
+        pod = {"metadata": {"name": "count-1"}, "spec": {"nodeName": "node"}}
+        about = {"involvedObject": {"kind": "FlinkDeployment", "name": "count"}}
+        facts = {"type": "Warning", "reason": "Bad", "message": "no", "metadata": {}}
+        self.answers |= {
+            f"GET {CORE}/pods": {"items": [pod, pod]},
+            f"GET {CORE}/events": {"items": [about | facts | {"eventTime": "2999"}]},
+        }
 
-    def answer(self, request):
+    @property
+    def document(self):
+        """The resource."""
+        return self.documents["count"]
+
+    def respond(self, request):
         """Answer to a request; a command that asks for ever is a defect."""
-        self.requests += 1
-        assert self.requests < 5_000
+        self.requests_made += 1
+        assert self.requests_made < 5_000
         self.clock.now += 0.01
-        path = request.extensions["target"].decode()
-        return self.fault(self.requests, request, self._answer(request, path))
-
-    def _journal(self, request, path):
-        document = json.loads(request.content or "null")
-        given = (path,) if request.method == "GET" else (path, document)
-        act = {"GET": self.maps.get, "POST": self.maps.create, "PUT": self.maps.replace}
-        try:
-            return httpx.Response(200, json=act[request.method](*given))
-        except ApiRefusal as error:
-            details = {"reason": "NotFound", "details": {"name": error.missing}}
-            return httpx.Response(error.status, json=details if error.missing else {})
-
-    def _answer(self, request, path):
-        if "/configmaps" in path:
-            return self._journal(request, path)
-        metadata, status = self.document["metadata"], self.document["status"]
-        if "/proxy/" in path:
-            found = self.flink.answer(f"{request.method} /{path.partition('/proxy/')[2]}")
-            return found if isinstance(found, httpx.Response) else httpx.Response(200, json=found)
-        if "/pods" in path:
-            pod = {"metadata": {"name": "count-1"}, "spec": {"nodeName": "node"}}
-            return httpx.Response(200, json={"items": [pod, pod]})
-        if path.endswith("/events"):
-            about = {"involvedObject": {"kind": "FlinkDeployment", "name": "count"}}
-            facts = {"type": "Warning", "reason": "Bad", "message": "no", "metadata": {}}
-            return httpx.Response(200, json={"items": [about | facts | {"eventTime": "2999"}]})
-        if path.partition("?")[0] != RESOURCE:
-            missing = {"reason": "NotFound", "details": {"name": "count"}}
-            return httpx.Response(404, json=missing)
-        if self.clock.now > self.changed + 5:
-            status["observedGeneration"] = metadata["generation"]
-        if request.method == "PATCH" and self.refusal is not None:
-            return self.refusal
-        if request.method == "PATCH" and "dryRun" not in path:
-            patch = json.loads(request.content)
-            if patch["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
-                return httpx.Response(409, json={"message": "newer"})
-            assert self.document["spec"]["job"]["upgradeMode"] == "savepoint"
-            self.patches.append(patch["spec"])
-            self.document["spec"] = merged(self.document["spec"], patch["spec"])
-            metadata["generation"] += 1
-            metadata["resourceVersion"] += "1"
-            self.changed = self.clock.now
-        return httpx.Response(200, json=deepcopy(self.document))
+        return self.fault(self.requests_made, request, super().respond(request))
 
 
 def places(document):
@@ -228,7 +185,7 @@ def finished(server, told):
     own, ended = journal(), None
     fault, server.fault = server.fault, lambda number, request, answer: answer
     claim = claimed(server.api)
-    server.fault, server.requests = fault, 0
+    server.fault, server.requests_made = fault, 0
     try:
         ended = PatchTransaction(server.api, claim, told.append, 30.0).run()
     except TakenOver as error:  # as a server says that lies
@@ -266,7 +223,7 @@ def test_a_change_ends_as_it_was_or_as_changed_or_tells_how(timed, part):
 def test_a_patch_that_is_never_taken_is_given_up(timed, status):
     """As where the operator is gone whose webhook is asked, or where others are always first."""
     server = Server(timed)
-    server.refusal = httpx.Response(status)
+    server.answers[f"PATCH {PATH}/count"] = httpx.Response(status)
     assert finished(server, []) is PatchStep.UNCHANGED
 
 
@@ -300,18 +257,18 @@ def test_a_page_of_a_gateway_is_no_deletion(timed):
 
 def test_a_patch_in_flight_has_its_time_when_it_is_interrupted(timed, monkeypatch):
     """It has its effect a second after the interrupt."""
-    document = stable()
+    seen: dict[str, Any] = {}
 
     def fault(number, request, answer):
         if request.method == "PATCH" and len(server.patches) == 1:
-            server.document, document["late"] = document["early"], server.document
+            server.documents["count"], seen["late"] = seen["early"], server.document
             raise KeyboardInterrupt
-        document["early"] = deepcopy(server.document)
+        seen["early"] = deepcopy(server.document)
         return answer
 
     def sleep(seconds):
         timed.sleep(seconds)
-        server.document = document.pop("late", server.document)
+        server.documents["count"] = seen.pop("late", server.document)
 
     monkeypatch.setattr(patching, "sleep", sleep)
     server = Server(timed, fault)
@@ -362,7 +319,7 @@ def test_what_another_machine_has_finished_is_not_undone(timed, monkeypatch, num
 
     server = Server(timed)
     claim = claimed(server.api)
-    server.fault, server.requests = fault, 0
+    server.fault, server.requests_made = fault, 0
     with suppress(TakenOver):
         PatchTransaction(server.api, claim, print, 30.0).run()
     assert server.document["spec"] == journal().after

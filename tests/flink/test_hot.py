@@ -103,7 +103,6 @@ def test_a_job_without_a_cause_says_so(clean):
 def test_a_profile_says_which_operators_are_hot(shop, blocked, hot):
     """Its source cannot send though nobody is busy, or can."""
     flink = shop(blocked=blocked)
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
     found = profile(flink.rest, "job", 10)
     facts = why_hot(FlinkEngine(flink.rest), "job", found, measured_graph(found, MIPS))
     assert [name.split(" ")[1] for name in facts] == hot

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fake_flink import FakeFlink, bare_manager, failure, healthy, task_manager
+from fake_flink import FakeFlink, failure, healthy, task_manager
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,13 +21,7 @@ from streamplace.flink.constants import CLEAR_GAIN
 from streamplace.flink.cpu.charging import UNKNOWN
 from streamplace.flink.decide import improving
 from streamplace.flink.decide.candidates import Candidate, Question, candidate
-from streamplace.flink.decide.improving import (
-    PRESENT,
-    JobImprover,
-    Proposal,
-    Trial,
-    gained_seconds,
-)
+from streamplace.flink.decide.improving import PRESENT, JobImprover, Proposal, Trial, gained_seconds
 from streamplace.flink.deployment import deployment_of
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.layout import Layout
@@ -557,31 +551,25 @@ def test_a_rate_that_nothing_limits_is_null_in_json():
     assert document["layouts"][0]["value"] is None
 
 
-def on_stock_flink(flink):
-    """An engine for the job, on a cluster that also answers what a decision asks it."""
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
-    return FlinkEngine(flink.rest)
-
-
 def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_tried_elsewhere(shop):
     """Its source is held back, by a slow sink say, while CPU and links are nearly idle."""
     messages: list[str] = []
-    held = JobImprover(on_stock_flink(shop(blocked=2.0)), None, tell=messages.append)
+    held = JobImprover(FlinkEngine(shop(blocked=2.0).rest), None, tell=messages.append)
     made = held.propose("job")
     assert made.question.rates.contradiction is not None
     assert made.target is not None
     assert made.measured.flow.held_back == {"src"}
     assert messages[0].startswith("note: the model is off by +")
-    assert replace(held, engine=on_stock_flink(shop())).propose("job").target is None
+    assert replace(held, engine=FlinkEngine(shop().rest)).propose("job").target is None
 
 
 def test_a_task_manager_that_is_not_prepared_gets_nothing(shop):
     """The others are configured for placements, and operators are spread over them."""
     flink = shop(blocked=2.0)
     managers = [task_manager(device, ["dev-0", "dev-1"]) for device in flink.devices[:2]]
-    managers.append(bare_manager("dev-2"))
+    managers.append(task_manager("dev-2", pins=False))
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    candidates = JobImprover(on_stock_flink(flink), None).propose("job").candidates
+    candidates = JobImprover(FlinkEngine(flink.rest), None).propose("job").candidates
     others = [one for one in candidates if one.can_be_pinned]
     assert {one.name for one in others} >= {"shares by speed", "found by search"}
     used = {device for one in others for devices in one.layout.values() for device in devices}
@@ -597,7 +585,7 @@ def test_a_job_without_checkpoints_is_tried_like_others(shop, checkpoints):
     """It is saved when it is stopped; how long that takes is not known."""
     flink = shop(blocked=2.0)
     flink.answers["GET /jobs/job/checkpoints"] = checkpoints
-    made = JobImprover(on_stock_flink(flink), None).propose("job")
+    made = JobImprover(FlinkEngine(flink.rest), None).propose("job")
     assert made.target is not None
     assert made.interruption.value > 0
 

@@ -1,29 +1,34 @@
-"""Real jobs: profiles against their truth, advice, and watches that are killed."""
+"""Real jobs: profiles against their truth and their history, advice, and killed watches."""
 
 import json
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import numpy as np
 import pytest
 from command_lines import settings_file
 from deployment_table import check_row
 from flink_clusters import await_flow, awaited, pipeline, submitted
 from flink_jars import build_jar
+from prometheus_server import prometheus, require_prometheus
 
 from streamplace.flink.cpu.charging import SAMPLED
 from streamplace.flink.engine import FlinkEngine
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.session import local_cluster
+from streamplace.flink.local.session import free_port, local_cluster
 from streamplace.flink.measure import windows
 from streamplace.flink.measure.measured_graph import measured_graph
-from streamplace.flink.measure.profile import profile
+from streamplace.flink.measure.profile import profile, steady_profile
 from streamplace.flink.move.interruption import LAUNCH_SECONDS, expected_interruptions
 from streamplace.flink.pin.apply import apply
 from streamplace.flink.program.program import Program
+from streamplace.flink.prometheus.client import Prometheus, PrometheusAddress, TimeRange
+from streamplace.flink.prometheus.reading import filtered, jobs_in, read_history, read_metrics
 from streamplace.flink.rest.client import FlinkError, Rest, successor
 from streamplace.flink.store import Store
 from streamplace.flink.watches import read_watches
@@ -352,3 +357,77 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(rest, graph_jar, tmp_
     assert second.read_text().endswith(f"job {successor(job)} is CANCELED\n")
     (record,) = read_watches(Store.usual())
     assert [(one.state, one.after) for one in record.decisions] == [("moved", successor(job))]
+
+
+MIPS = 1000.0
+RATES = (25, 50, 100)
+
+
+def job_of(rate):
+    """Job with an operator of much work, and one of less."""
+    operators = [
+        {"name": "src", "rate": rate, "payload": 100},
+        {"name": "much", "rounds": 1_000_000},
+        {"name": "less", "rounds": 300_000},
+    ]
+    streams = [{"from": "src", "to": "much"}, {"from": "much", "to": "less", "selectivity": 0.5}]
+    return json.dumps({"name": "shop: all of it", "operators": operators, "streams": streams})
+
+
+@pytest.fixture
+def observed(flink, tmp_path, monkeypatch):
+    """A cluster of one TaskManager, and its Prometheus."""
+    require_prometheus()
+    monkeypatch.setenv("FLINK_PLUGINS_DIR", str(flink.home / "plugins"))
+    first = free_port()
+    settings = {
+        "metrics.reporters": "prom",
+        "metrics.reporter.prom.factory.class": (
+            "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
+        ),
+        "metrics.reporter.prom.port": f"{first}-{first + 9}",
+    }
+    ports = range(first, first + 10)
+    with (
+        local_cluster(flink, ["dev-0"], settings=settings) as cluster,
+        prometheus(tmp_path, scraped=ports) as url,
+    ):
+        yield cluster, url
+
+
+def ipt_of(graph):
+    """Instructions per tuple of each operator."""
+    return dict(zip(graph.operators.name, graph.operators.ipt.tolist(), strict=True))
+
+
+def test_history_costs_what_a_profile_says(observed, graph_jar):
+    """At three rates, each of a job of its own under one name."""
+    cluster, url = observed
+    rest, began = cluster.rest, time.time()
+    for rate in RATES:
+        for old in rest.live_jobs():
+            rest.cancel(old)
+        job = submitted(rest, graph_jar, "GraphJob", job_of(rate))
+        time.sleep(40.0)
+    server = Prometheus(PrometheusAddress.of(f"prometheus:{url}"))
+    span = TimeRange(began, time.time())
+    history = read_history(server, rest, job, span)
+    ((_, name),) = jobs_in(server, span)
+    alone = read_metrics(server, name, span)
+    assert np.nanmax(alone.used) == pytest.approx(np.nanmax(history.used))
+    assert {*alone.busy} == {filtered(task.thread_name) for task in history.tasks}
+    assert len(alone.managers) == 1
+    profiled = measured_graph(steady_profile(rest, job, 5.0, 30.0), MIPS)
+    remembered = measured_graph(history.profile(), MIPS)
+    assert history.peak == pytest.approx(RATES[-1], rel=0.1)
+    carried = {stream.source: stream.selectivity for stream in remembered.streams}
+    assert carried == pytest.approx({"src": 1.0, "much": 0.5}, rel=0.1)
+    costs = [ipt_of(graph) for graph in (remembered, profiled)]
+    totals = [own["src"] + own["much"] + 0.5 * own["less"] for own in costs]
+    assert totals[0] == pytest.approx(totals[1], rel=0.15)
+    # busy time divides it, and that is waiting, too, where the machine has other work
+    assert costs[0]["much"] == pytest.approx(costs[1]["much"], rel=0.25)
+    offers = Catalogue.of([Offer("small", 0.1, cores=1)])
+    advice = FlinkEngine(rest).advise(job, "1x", offers, history=history)
+    assert advice.rate == pytest.approx(history.peak)
+    assert [row.time for row in advice.costs][3] == "peak"

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_flink import CPU, FakeKubernetes, bare_manager, rates, said
+from fake_flink import CPU, application, rates, said
 from history_series import (
     BUFFERS,
     BUSY,
@@ -17,39 +17,17 @@ from history_series import (
     hourly_rates,
     merged,
 )
-from operator_stand_in import kubeconfig, specification
+from operator_stand_in import PATH, FakeKubernetes, kubeconfig, specification
+from pods import NAMESPACE
 from prometheus_server import open_metrics, prometheus, require_prometheus
 
 from streamplace.flink.advise.namespace import FREE
 
-NAMESPACE = "flink"
 HOURS = 6
 SPAN = f"2026-01-01T00:00..2026-01-01T0{HOURS}:00"
 OFFERS = """
 offers = [{name = "small", price = 0.1, cores = 1}, {name = "large", price = 0.25, cores = 2}]
 """
-
-
-def on_pods(shop, name, number=3, **facts):
-    """The job of `shop` as an application on so many pods of two cores, of 1 GB each."""
-    flink = shop(
-        settings={
-            "execution.target": "kubernetes-application",
-            "kubernetes.cluster-id": name,
-            "kubernetes.namespace": NAMESPACE,
-            "$internal.flink.version": "v2_3",
-            "parallelism.default": "2",
-            "taskmanager.numberOfTaskSlots": "2",
-        },
-        devices=tuple(f"{name}-{i}" for i in range(number)),
-        facts={"schedulerType": "Default", "name": name},
-        **facts,
-    )
-    memory = {"memoryConfiguration": {"totalProcessMemory": 10**9}}
-    managers = [bare_manager(device) | memory for device in flink.devices]
-    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
-    return flink
 
 
 def full(flink):
@@ -64,7 +42,10 @@ def full(flink):
 def namespace(shop, tmp_path, monkeypatch):
     """Four jobs: one on more pods than it needs, one at its limit, one suspended, and a session."""
     spec = specification()
-    flinks = {"large": on_pods(shop, "large"), "full": full(on_pods(shop, "full", 1))}
+    large, held_back = (
+        application(shop, name, number, 10**9) for name, number in (("large", 3), ("full", 1))
+    )
+    flinks = {"large": large, "full": full(held_back)}
     deployments = {
         "full": spec,
         "large": spec,
@@ -72,8 +53,7 @@ def namespace(shop, tmp_path, monkeypatch):
         "session": {key: value for key, value in spec.items() if key != "job"},
     }
     (tmp_path / "offers.toml").write_text(OFFERS)
-    monkeypatch.chdir(tmp_path)
-    with FakeKubernetes(NAMESPACE, deployments, flinks).served() as served:
+    with FakeKubernetes(deployments, flinks).served() as served:
         kubeconfig(tmp_path, served.url, monkeypatch)
         yield served
 
@@ -138,8 +118,7 @@ def test_the_table_fits_a_screen_and_is_a_page(namespace, run):
 def test_a_job_that_fails_does_not_stop_the_others(namespace, run):
     """Nor does one of which Kubernetes says nothing that is understood."""
     del namespace.flinks["full"]
-    own = f"GET /apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments/none"
-    namespace.answers[own] = {"kind": "FlinkDeployment"}
+    namespace.answers[f"GET {PATH}/none"] = {"kind": "FlinkDeployment"}
     rows, _ = table(run, *HERE)
     assert rows["large"]["saves"] == 4.0
     assert "404" in rows["full"]["why"]
@@ -160,8 +139,7 @@ FORBIDDEN = {"message": 'cannot list resource "flinksessionjobs"', "reason": "Fo
     ],
 )
 def test_a_namespace_that_cannot_be_listed_is_refused_in_one_line(namespace, refusal, answer, told):
-    own = f"GET /apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
-    namespace.answers[own] = answer
+    namespace.answers[f"GET {PATH}"] = answer
     assert told in refusal("flink", "advise", *HERE)
 
 
@@ -241,8 +219,7 @@ def test_metrics_alone_are_judged_by_cpu(metrics, run):
     assert "Streams between operators are in no metric" in document["notes"][0]
 
 
-def test_metrics_have_prices_and_percentiles(metrics, run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_metrics_have_prices_and_percentiles(metrics, run, tmp_path):
     (tmp_path / "offers.toml").write_text(OFFERS)
     words = (
         "--from",

@@ -5,7 +5,6 @@ import tempfile
 import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flink_clusters import awaited
@@ -15,9 +14,9 @@ from operator_stand_in import (
     HANDS,
     MODE,
     TASKS,
-    OtherHand,
     claimed,
     claimed_again,
+    other_hand,
     reconciled,
     specification,
 )
@@ -176,7 +175,7 @@ def test_another_hand_costs_no_state(tally, hand, when):
     before, _ = told_counts(folder)
     told: list[str] = []
     ours = IMAGE if when == "back" else TASKS
-    other: Any = OtherHand(usual_api(), operator, HANDS[hand], when)
+    other, _ = other_hand(usual_api(), operator, HANDS[hand], when)
     claim = claimed(usual_api(), ours, operator.spec)
     change = PatchTransaction(other, claim, told.append, 90.0)
     if hand == "upgradeMode" and when != "before":
@@ -200,12 +199,7 @@ def test_another_hand_costs_no_state(tally, hand, when):
 @pytest.mark.skipif(not kafka_jars(), reason=WHY_SKIPPED)
 @pytest.mark.parametrize(
     ("patch", "fault"),
-    [
-        (TASKS, nullcontext),
-        (TASKS, lost_node),
-        (IMAGE, nullcontext),
-        (SAVEPOINT, nullcontext),
-    ],
+    [(TASKS, nullcontext), (TASKS, lost_node), (IMAGE, nullcontext), (SAVEPOINT, nullcontext)],
     ids=["none", "node", "image", "savepoint"],
 )
 def test_each_record_of_kafka_counts_once(pods, flink, tmp_path, patch, fault):

@@ -2,24 +2,28 @@
 
 import json
 import shlex
-from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from command_lines import settings_file
 from flink_clusters import awaited
 from operator_stand_in import (
     BLUE_GREEN,
+    CORE,
     HANDS,
     MODE,
     PATH,
     TASKS,
     ConfigMaps,
-    OtherHand,
+    FakeKubernetes,
+    Meddled,
     claimed,
     claimed_again,
     journal,
+    other_hand,
     reconciled,
     resource,
     specification,
@@ -31,7 +35,7 @@ from streamplace.errors import SettingError
 from streamplace.flink.advise.equal_pods import PREDICTED, PodPatch
 from streamplace.flink.advise.patch_file import write_patch
 from streamplace.flink.measure.profile import steady_profile
-from streamplace.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
+from streamplace.flink.operator.api import ApiRefusal, usual_api
 from streamplace.flink.operator.journal import JournalMap, PatchClaim
 from streamplace.flink.operator.merge_patch import changes, inverse, merged
 from streamplace.flink.operator.patch_table import PatchStep
@@ -69,6 +73,11 @@ def changed(api, patch=TASKS, tell=lambda _: None, at=None):
     return transaction(api, patch, tell=tell, at=at).run()
 
 
+def resumed(api, tell=lambda _: None, timeout=3.0):
+    """End of an interrupted change that another command finishes."""
+    return PatchTransaction(api, claimed_again(api), tell, timeout).run().step
+
+
 def test_a_change_that_becomes_stable_is_kept(api, operator):
     result = changed(api)
     assert result.step is PatchStep.KEPT
@@ -95,7 +104,7 @@ def test_another_hand_at_any_step_costs_no_state(api, operator, hand, when):
     told: list[str] = []
     theirs = HANDS[hand]
     ours = {"flinkConfiguration": {MODE: "BROKEN" if when == "back" else "TASKS"}}
-    other: Any = OtherHand(api, operator, theirs, when)
+    other, patches = other_hand(api, operator, theirs, when)
     ends = {"the field itself": PatchStep.CONFLICT}
     ends |= {"upgradeMode": PatchStep.AT_RISK} if when != "before" else {}
     end = ends.get(hand, PatchStep.UNCHANGED if when == "before" else PatchStep.RETURNED)
@@ -111,13 +120,13 @@ def test_another_hand_at_any_step_costs_no_state(api, operator, hand, when):
     ((path, *_),) = changes(specification(), merged(specification(), theirs))
     assert f"others have changed {'.'.join(path)} (" in words
     if end is PatchStep.AT_RISK:
-        assert [ours] == other.patches
+        assert patches == [ours]
         (command,) = (line for line in told if "kubectl patch" in line)
         spec = json.loads(shlex.split(command)[-1])["spec"]
         operator.patch(spec)
-        resumed = PatchTransaction(api, claimed_again(api), told.append, 20.0).run()
         is_broken = when == "back"
-        assert resumed.step is (PatchStep.RETURNED if is_broken else PatchStep.KEPT)
+        step = PatchStep.RETURNED if is_broken else PatchStep.KEPT
+        assert resumed(api, told.append, 20.0) is step
         assert operator.get()["spec"] == merged(specification(), {} if is_broken else ours)
 
 
@@ -134,45 +143,35 @@ def test_a_patch_of_an_older_version_changes_nothing(api, operator):
 
 
 def test_an_interrupt_takes_the_change_back(api, operator):
-    own: Any = Disturbed(api, interrupted=4)
+    own: Any = disturbed(api, interrupted=4)
     with pytest.raises(KeyboardInterrupt):
         changed(own, at=api)
     assert operator.taken_up[1] == merged(specification(), TASKS)
     assert operator.get()["spec"] == specification()
 
 
-@dataclass(slots=True)
-class Disturbed:
-    """An API server that is gone for some requests, and kills the process at a patch."""
+def disturbed(api, silent=(), kills="", last=0, interrupted=0):
+    """An API server that is gone for some requests, and ends the process at one, or at a patch.
 
-    api: KubernetesApi
-    silent: range = range(0)
-    kills: str = ""  # "before" a patch or "after" it
-    last: int = 1_000_000  # number of the request at which the process is killed
-    interrupted: int = 0  # number of the request at which it is interrupted
-    requests: int = 0
+    ``kills``: "before" a patch or "after" it. ``last``, ``interrupted``: number of the request.
+    """
+    numbers = count(1)
 
-    def get(self, path):
-        """As the API server, if it answers."""
-        self._answer()
-        return self.api.get(path)
-
-    def patch(self, path, document):
-        """As the API server, if it answers."""
-        self._answer()
-        answer = None if self.kills == "before" else self.api.patch(path, document)
-        if self.kills:
+    def meddle(kind, _, act):
+        number = next(numbers)
+        if number == last:
             raise MemoryError
-        return answer
-
-    def _answer(self):
-        self.requests += 1
-        if self.requests == self.last:
-            raise MemoryError
-        if self.requests == self.interrupted:
+        if number == interrupted:
             raise KeyboardInterrupt
-        if self.requests in self.silent:
+        if number in silent:
             raise NoAnswer("gone")
+        if kind == "patch" and kills:
+            if kills == "after":
+                act()
+            raise MemoryError
+        return act()
+
+    return Meddled(api, meddle)
 
 
 @pytest.mark.parametrize(
@@ -183,54 +182,35 @@ class Disturbed:
 def test_a_killed_change_is_finished(api, operator, disturbance):
     """It reads, patches, waits, and reads again; it may end before the last request."""
     change = transaction(api)
-    change.api = Disturbed(api, **disturbance)  # type: ignore[assignment]
+    change.api = disturbed(api, **disturbance)
     try:
-        result = change.run()
+        step = change.run().step
         assert "last" in disturbance
     except MemoryError:
         with pytest.raises(FlinkError):
             claimed(api)
-        result = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
-    assert result.step is PatchStep.KEPT
+        step = resumed(api)
+    assert step is PatchStep.KEPT
     assert operator.get()["spec"] == journal().after
     with pytest.raises(SettingError):
         claimed_again(api)
 
 
-@dataclass(slots=True)
-class Killed:
+def killed(api, number, is_done):
     """An API server whose command is killed at a write: before that, or after it."""
+    writes = 0
 
-    api: KubernetesApi
-    number: int
-    is_done: bool
-    writes: int = 0
-
-    def get(self, path):
-        """As the API server, while the command lives."""
-        if self.writes >= self.number:
-            raise MemoryError
-        return self.api.get(path)
-
-    def patch(self, path, document):
-        """A write."""
-        return self._write(self.api.patch, path, document)
-
-    def create(self, folder, document):
-        """A write."""
-        return self._write(self.api.create, folder, document)
-
-    def replace(self, path, document):
-        """A write."""
-        return self._write(self.api.replace, path, document)
-
-    def _write(self, act, path, document):
-        self.writes += 1
-        if self.writes < self.number or (self.writes == self.number and self.is_done):
-            answer = act(path, document)
-        if self.writes >= self.number:
+    def meddle(kind, _, act):
+        nonlocal writes
+        is_write = kind != "get"
+        writes += is_write
+        is_meant = is_write and writes == number
+        answer = act() if writes < number or (is_meant and is_done) else None
+        if writes >= number:
             raise MemoryError
         return answer
+
+    return Meddled(api, meddle)
 
 
 WRITES = ["journal", "try", "patch", "patched", "return", "patch back", "patched back", "end"]
@@ -246,9 +226,8 @@ def test_a_change_killed_at_any_write_is_finished_on_another_machine(
     mode = "BROKEN" if "back" in write or write == "return" else "TASKS"
     patch = {"flinkConfiguration": {MODE: mode}}
     number = 5 if write == "end" else WRITES.index(write) + 1
-    killed: Any = Killed(api, number, is_done)
     with pytest.raises(MemoryError):
-        changed(killed, patch)
+        changed(killed(api, number, is_done), patch)
     here = Holder.current()
     monkeypatch.setattr(Holder, "current", lambda: here.model_copy(update={"host": "elsewhere"}))
     monkeypatch.setattr(Holder, "is_here", property(lambda self: self.host == "elsewhere"))
@@ -262,8 +241,7 @@ def test_a_change_killed_at_any_write_is_finished_on_another_machine(
         monkeypatch.setattr("streamplace.flink.store.LEASE_SECONDS", -1.0)
         with pytest.raises(FlinkError, match="finish it with"):
             check_change(api, read_resource(api, NAMESPACE, "count"))
-        ended = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
-        assert ended.step is (PatchStep.KEPT if mode == "TASKS" else PatchStep.RETURNED)
+        assert resumed(api) is (PatchStep.KEPT if mode == "TASKS" else PatchStep.RETURNED)
     is_new = was_claimed and mode == "TASKS"
     assert operator.get()["spec"] == merged(specification(), patch if is_new else {})
     operator.await_stable(10.0)
@@ -272,38 +250,31 @@ def test_a_change_killed_at_any_write_is_finished_on_another_machine(
 
 def test_two_commands_do_not_both_begin_or_both_resume(api, operator):
     """Each reads before the other writes."""
-
-    class Both:
-        """An API server at which another command is first."""
-
-        def __init__(self, act):
-            self.act, self.get, self.create, self.replace = act, self._get, api.create, api.replace
-
-        def _get(self, path):
-            try:
-                return api.get(path)
-            finally:
-                act, self.act = self.act, lambda: None
-                act()
-
     own = journal(uid=operator.get()["metadata"]["uid"])
     elsewhere = Holder.current().model_copy(update={"host": "elsewhere"})
 
-    def first(act):
-        def begun():
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Holder, "current", lambda: elsewhere)
-                act()
+    def after(act):
+        """An API server at which another machine acts once a command has read."""
+        due = [act]
 
-        return begun
+        def meddle(kind, _, go):
+            try:
+                return go()
+            finally:
+                while kind == "get" and due:
+                    with pytest.MonkeyPatch.context() as patch:
+                        patch.setattr(Holder, "current", lambda: elsewhere)
+                        due.pop()()
 
-    both: Any = Both(first(lambda: PatchClaim.begin(api, own)))
+        return Meddled(api, meddle)
+
+    both: Any = after(lambda: PatchClaim.begin(api, own))
     with pytest.raises(FlinkError, match=r"is being changed by .* of elsewhere"):
         PatchClaim.begin(both, own)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("streamplace.flink.store.LEASE_SECONDS", -1.0)
         claimed_again(api).leave()
-    again: Any = Both(first(lambda: claimed_again(api)))
+    again: Any = after(lambda: claimed_again(api))
     with pytest.raises(FlinkError, match=r"is being changed by .* of elsewhere"):
         PatchClaim.take(again, NAMESPACE, "count")
 
@@ -336,13 +307,12 @@ def test_a_journal_that_cannot_be_read_is_left_as_it_is(api, operator):
 
 def test_a_killed_change_is_taken_back_where_the_resource_has_failed(api, operator):
     change = transaction(api, {"flinkConfiguration": {MODE: "BROKEN"}})
-    change.api = Disturbed(api, kills="after")  # type: ignore[assignment]
+    change.api = disturbed(api, kills="after")
     with pytest.raises(MemoryError):
         change.run()
     with pytest.raises(FlinkError, match="finish it with: streamplace flink move --resume"):
         check_change(api, read_resource(api, NAMESPACE, "count"))
-    resumed = PatchTransaction(api, claimed_again(api), lambda _: None, 3.0).run()
-    assert resumed.step is PatchStep.RETURNED
+    assert resumed(api) is PatchStep.RETURNED
     assert operator.get()["spec"] == specification()
 
 
@@ -352,100 +322,61 @@ def test_a_killed_change_is_taken_back_where_the_resource_has_failed(api, operat
 def test_silence_of_the_api_server_is_waited_for(api, operator, monkeypatch, first):
     monkeypatch.setattr("streamplace.flink.operator.patching.EFFECT_SECONDS", 0.05)
     change = transaction(api)
-    change.api = Disturbed(api, range(first, first + 4))  # type: ignore[assignment]
+    change.api = disturbed(api, range(first, first + 4))
     assert change.run().step is PatchStep.KEPT
     assert operator.get()["spec"] == journal().after
 
 
-@dataclass(slots=True)
-class Scripted:
-    """An API server with a resource whose states are given."""
+def scripted(*states):
+    """An API server with a resource whose states are given, before a patch and after each one."""
+    made = FakeKubernetes({"count": specification()}, states=states)
+    made.answers[f"GET {CORE}/events"] = {"items": []}
+    return made
 
-    states: list[str]  # before a patch, and after each one; "" if that is not taken up
-    document: dict[str, Any] = field(
-        default_factory=lambda: {
-            "metadata": {
-                "name": "count",
-                "generation": 0,
-                "uid": "1",
-                "resourceVersion": "1",
-            },
-            "spec": specification(),
-            "status": {"jobStatus": {"state": "RUNNING"}},
-        }
-    )
-    maps: ConfigMaps = field(default_factory=ConfigMaps)
-    requests: int = 0
 
-    def create(self, folder, document):
-        """A ConfigMap."""
-        return self.maps.create(folder, document)
-
-    def replace(self, path, document):
-        """A ConfigMap."""
-        return self.maps.replace(path, document)
-
-    def get(self, path):
-        """The resource, its journal, or its events."""
-        if "/configmaps/" in path:
-            return self.maps.get(path)
-        self.requests += 1
-        if "/pods?" in path or path.endswith("/events"):
-            return {"items": []}
-        number, status = self.document["metadata"]["generation"], self.document["status"]
-        if (state := self.states[number]) == "REFUSED":
-            raise ApiRefusal("log in again", 401)
-        if state in ("FINISHED", "CANCELED"):
-            status |= {"lifecycleState": "STABLE", "observedGeneration": number}
-            status["jobStatus"] = {"state": state}
-        elif state:
-            status |= {"lifecycleState": state, "observedGeneration": number}
-        return self.document
-
-    def patch(self, path, document):
-        """Merge a specification."""
-        self.document["metadata"]["generation"] += 1
-        self.document["spec"] = merged(self.document["spec"], document["spec"])
+def looks(kubernetes):
+    """How often it was asked about the resource."""
+    return sum("configmaps" not in path for path in kubernetes.requests("GET"))
 
 
 @pytest.mark.parametrize(
     ("failed", "returned"),
-    [("FAILED", "FAILED"), ("ROLLED_BACK", ""), ("ROLLED_BACK", "ROLLED_BACK")],
+    [("FAILED", "FAILED"), ("ROLLED_BACK", None), ("ROLLED_BACK", "ROLLED_BACK")],
 )
 def test_a_way_back_that_fails_is_waited_for_and_ends(failed, returned):
     """As the operator may start a failed job again, and takes up nothing while it is away."""
-    api: Any = Scripted(["STABLE", failed, returned])
-    result = transaction(api, timeout=1.2).run()
-    assert (result.step, api.document["spec"]) == (PatchStep.NOT_STABLE, specification())
-    assert api.requests < 20
+    kubernetes = scripted("STABLE", failed, returned)
+    assert transaction(kubernetes.api, timeout=1.2).run().step is PatchStep.NOT_STABLE
+    assert kubernetes.documents["count"]["spec"] == specification()
+    assert looks(kubernetes) < 20
 
 
 @pytest.mark.parametrize("states", [["FINISHED"], ["STABLE", "FINISHED"], ["STABLE", "CANCELED"]])
 def test_a_job_that_has_ended_is_not_patched_again(states):
     """The operator would start it again, from its last checkpoint."""
-    api: Any = Scripted(states)
-    result = transaction(api).run()
+    kubernetes = scripted(*states)
+    result = transaction(kubernetes.api).run()
     is_new = len(states) == 2
     assert result.step is (PatchStep.ENDED_AS_CHANGED if is_new else PatchStep.ENDED_AS_BEFORE)
-    assert api.document["spec"] == (journal().after if is_new else specification())
+    assert kubernetes.documents["count"]["spec"] == (journal().after if is_new else specification())
 
 
 def test_a_job_that_ends_while_it_returns_is_not_waited_for():
-    api: Any = Scripted(["STABLE", "FAILED", "FINISHED"])
-    result = transaction(api, timeout=30.0).run()
-    assert (result.step, api.document["spec"]) == (PatchStep.ENDED_AS_BEFORE, specification())
+    kubernetes = scripted("STABLE", "FAILED", "FINISHED")
+    assert transaction(kubernetes.api, timeout=30.0).run().step is PatchStep.ENDED_AS_BEFORE
+    assert kubernetes.documents["count"]["spec"] == specification()
 
 
 def test_a_change_whose_credentials_expire_is_left_to_be_resumed(monkeypatch):
     """They may come back, as from a file that is written again, so they are waited for."""
     monkeypatch.setattr("streamplace.flink.operator.patching.SILENCE_SECONDS", 1.2)
-    api: Any = Scripted(["STABLE", "REFUSED"])
-    told: list[str] = []
+    kubernetes, told = scripted("STABLE", httpx.Response(401)), list[str]()
     with pytest.raises(FlinkError, match="not known"):
-        transaction(api, tell=told.append).run()
-    assert "log in again" in told
-    assert api.requests < 20
-    assert claimed_again(api.maps).journal.is_patched
+        transaction(kubernetes.api, tell=told.append).run()
+    expired = "Kubernetes does not accept the credentials of the kubeconfig; log in again"
+    assert expired in told
+    assert looks(kubernetes) < 20
+    assert claimed_again(kubernetes.maps).journal.is_patched
 
 
 def test_a_job_that_is_not_stable_is_not_changed(pods, api):

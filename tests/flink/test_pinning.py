@@ -3,6 +3,7 @@
 import base64
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -11,10 +12,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from flink_jars import SHIPPED, build_shipped, compile_java
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamplace.engines.text import quoted_yaml
 from streamplace.errors import PlacementError
 from streamplace.flink.constants import INDEXES
 from streamplace.flink.layout import Layout
@@ -24,6 +27,7 @@ from streamplace.flink.pin.hook import PlacedEnvironment, managed_shares
 from streamplace.flink.pin.pinning import (
     MAX_PER_DEVICE,
     SpreadLimits,
+    as_yaml,
     cluster_settings,
     future_devices,
     offers,
@@ -154,6 +158,14 @@ def test_what_a_task_manager_offers_does_not_grow_with_the_cluster():
     written = cluster_settings([f"dev-{i}" for i in range(100)], future=10)
     assert len(written) == 110
     assert max(map(len, written.values())) < 20_000
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+def test_settings_hold_any_text_as_text(text):
+    """In TOML, and in YAML, in which emojis are no pairs of surrogates."""
+    setting = {"taskmanager.resource-id": text}
+    assert tomllib.loads(f"name = {quoted_yaml(text)}\n") == {"name": text}
+    assert yaml.safe_load(as_yaml(setting)) == setting
 
 
 LONG = f"m#{'9' * 5000}"

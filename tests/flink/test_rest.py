@@ -72,11 +72,21 @@ def _alone(monkeypatch):
     monkeypatch.setattr(sampling, "PAUSE_SECONDS", 1.0)
 
 
+@pytest.fixture
+def refused_by(refusal):
+    """The line with which the description of a cluster that answers so is refused."""
+
+    def call(answers=None, **more):
+        with FakeFlink(answers, **more).served() as flink:
+            return refusal("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
+
+    return call
+
+
 @pytest.mark.parametrize("how", BROKEN)
-def test_any_answer_of_a_server_ends_in_one_line(refusal, how):
+def test_any_answer_of_a_server_ends_in_one_line(refused_by, how):
     """And writes nothing."""
-    with FakeFlink(otherwise=BROKEN[how]).served() as flink:
-        refused = refusal("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
+    refused = refused_by(otherwise=BROKEN[how])
     assert len(refused) < 600
     assert refused.strip().isprintable()
 
@@ -113,13 +123,11 @@ def test_a_compressed_answer_is_not_decompressed():
         assert flink.headers[0]["Accept-Encoding"] == "identity"
 
 
-def test_redirections_are_reported_and_not_followed(refusal):
+def test_redirections_are_reported_and_not_followed(refused_by):
     """The other host is asked nothing; a password in its address is not shown."""
     with FakeFlink(ANSWERS).served() as other:
         there = other.url.replace("//", "//me:secret@")
-        moved = said(b"", 302, f"{there}/taskmanagers")
-        with FakeFlink(otherwise=moved).served() as flink:
-            refused = refusal("flink", "cluster", "--rest", flink.url)
+        refused = refused_by(otherwise=said(b"", 302, f"{there}/taskmanagers"))
     assert other.url.rpartition("/")[2] in refused
     assert "secret" not in refused
     assert other.asked == []
@@ -194,12 +202,11 @@ NO_AMOUNT = (10**400, True, "1", None, [1])
     ("where", "amount"),
     [*((MEMORY, one) for one in NO_MEMORY), *((EXTENDED, {"dev-0": one}) for one in NO_AMOUNT)],
 )
-def test_numbers_of_a_server_are_finite_numbers(refusal, where, amount):
+def test_numbers_of_a_server_are_finite_numbers(refused_by, where, amount):
     """Text that stood there unquoted was read as tables of the file; floats have an end."""
     field, _, key = where.partition(".")
     manager = TASK_MANAGER | {field: TASK_MANAGER[field] | {key: amount}}
-    with FakeFlink({"GET /taskmanagers": {"taskmanagers": [manager]}}).served() as flink:
-        refused = refusal("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
+    refused = refused_by({"GET /taskmanagers": {"taskmanagers": [manager]}})
     assert f"taskmanagers[0].{where}" in refused
 
 
@@ -450,11 +457,10 @@ def test_unusable_files_of_access_are_refused(refusal, files, message, tmp_path)
     assert message in refusal("flink", "cluster", *given)
 
 
-def test_a_missing_authorization_has_a_remedy(refusal):
+def test_a_missing_authorization_has_a_remedy(refused_by):
     """A gateway answers with a page of its own."""
     page = said(b"<html><title>401 Authorization Required</title></html>", 401)
-    with FakeFlink(otherwise=page).served() as flink:
-        refused = refusal("flink", "cluster", "--rest", flink.url)
+    refused = refused_by(otherwise=page)
     assert "401 Authorization Required" in refused
     assert "--authorization" in refused
 

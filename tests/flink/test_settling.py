@@ -28,7 +28,7 @@ import streamplace
 from streamplace.flink.cpu import limits
 from streamplace.flink.cpu.limits import CpuPool
 from streamplace.flink.layout import Layout
-from streamplace.flink.ledger import user_runs
+from streamplace.flink.ledger import append_entries, user_runs
 from streamplace.flink.measure import source_lag
 from streamplace.flink.measure.source_lag import SourceFlow, source_flow
 from streamplace.flink.move import settling
@@ -49,9 +49,11 @@ from streamplace.flink.rest import client
 from streamplace.flink.rest.client import FlinkError
 from streamplace.flink.watch.rounds import sample_of
 from streamplace.io.graphs import write_graph
+from streamplace.io.ledger import LedgerEntry
 from streamplace.io.placements import Prediction, read_prediction
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.prediction_intervals import RateInterval
+from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
@@ -382,3 +384,27 @@ def test_full_queues_and_pauses_delay_the_checkpoints_of_a_moved_job(
     refused = pytest.raises(FlinkError, match=r"has completed no checkpoint .* and takes 1 s")
     with refused if is_due else nullcontext():
         settle(flink.rest, JOB, MoveSettings(settle=25.0), None)
+
+
+OFFERS = Catalogue.of(
+    [Offer("small", 0.1, mips=4.0, cores=2), Offer("large", 0.35, mips=4.0, cores=8)]
+)
+
+
+def test_plans_and_placements_are_the_same_on_every_computer():
+    """Also where predictions for the same job were far off; both say what their interval is of."""
+
+    def answers():
+        plan = streamplace.plan(MEASURED, rate=1000.0, offers=OFFERS, budget=Budget(None, 2_000))
+        cluster = streamplace.Cluster.uniform(2, mips=4.0)
+        placement = streamplace.place(MEASURED, cluster, budget=Budget(None, 2_000))
+        rests_on = plan.to_json()["errors"]["from"]
+        assert rests_on.endswith("runs of 13 jobs recorded with streamplace")
+        for answer in (plan, placement):
+            assert answer.to_json()["errors"]["from"] == rests_on
+            assert rests_on in " ".join(str(answer.report()).split())
+        return [plan.to_json(), placement.to_json() | {"seconds": 0.0}]
+
+    before = answers()
+    append_entries([LedgerEntry(MEASURED.name, 100.0, 20.0) for _ in range(20)])
+    assert answers() == before

@@ -1,13 +1,15 @@
-"""What sources, streams and subtasks carry: lag, counts at both ends, and popular keys."""
+"""What sources, streams and subtasks carry: lag, counts at both ends, keys, and messages."""
 
 import math
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from fake_flink import MIPS, START, LazyFlink, Vertex, rates, source
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import parse_graph
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.errors import GraphError
@@ -22,9 +24,11 @@ from streamplace.flink.measure.key_shares import key_shares
 from streamplace.flink.measure.measured_graph import agreement, measured_graph
 from streamplace.flink.measure.profile import Present, Usage, profile
 from streamplace.flink.measure.source_lag import SourceFlow, SubtaskFlow, source_flow
-from streamplace.flink.measure.streams import shares
+from streamplace.flink.measure.streams import shares, with_message_cost
 from streamplace.flink.rest.plan import Edge, FlinkTask
+from streamplace.io.graphs import graph_line
 from streamplace.model.expansion import expand
+from streamplace.model.subtasks import with_parallelism
 from streamplace.placers.registry import Budget
 
 
@@ -169,16 +173,26 @@ OFFSET = "{}.Source__src.KafkaSourceReader.topic.orders.partition.{}.currentOffs
 """Metric of a subtask and a partition."""
 
 
-def kafka(clock, growth, lag, blocked=1.5):
-    """A source of 1000 tuples/s that is back-pressured, and reports its lag."""
-    vertex = source("src", 1000, 400, growth, busy=0.2, blocked=blocked)
+def lag(now, growth=0.0):
+    """What waits for a subtask."""
+    return lambda moment: now + growth * (moment - START)
+
+
+def kafka(clock, growth=0.0, pending=0.0, parts=(), lags=(), offsets=()):
+    """A source of 1000 tuples/s that is back-pressured, and reports its lag.
+
+    Parts of the tuples, and lags, are of its subtasks, and offsets by subtask and partition.
+    """
+    vertex = source("src", 1000, 400, growth, busy=0.2, blocked=1.5)
+    vertex.shares, vertex.lags = parts, lags
+    vertex.offsets = {OFFSET.format(*place): offset for place, offset in dict(offsets).items()}
     flink = LazyFlink(clock, {"v0": vertex})
-    flink.counted["v0"] = {"Source__src.pendingRecords": lag - growth * START}
+    flink.counted["v0"] = {"Source__src.pendingRecords": pending - growth * START}
     return flink
 
 
 @pytest.mark.parametrize(
-    ("growth", "lag", "why"),
+    ("growth", "pending", "why"),
     [
         (0.0, 0.0, None),
         (-100.0, 30_000.0, None),  # gone in five minutes, half a minute's worth of tuples
@@ -186,22 +200,21 @@ def kafka(clock, growth, lag, blocked=1.5):
         (-100.0, 9e6, "8996000 tuples wait for it"),
     ],
 )
-def test_a_source_whose_lag_does_not_grow_keeps_up(clock, growth, lag, why):
+def test_a_source_whose_lag_does_not_grow_keeps_up(clock, growth, pending, why):
     """Unless what waits is so much that another layout would be done with it much earlier."""
-    measured = profile(kafka(clock, growth, lag).rest, "job", 10).flow
+    measured = profile(kafka(clock, growth, pending).rest, "job", 10).flow
     assert measured.sources["src"].why == why
     assert measured.offered == pytest.approx(1000 + growth, rel=0.02)
-    flow = source_flow(kafka(clock, growth, lag).rest, "job")
+    flow = source_flow(kafka(clock, growth, pending).rest, "job")
     assert (flow.is_limited, flow.keeps_up) == (why is not None, why is None)
 
 
 @pytest.mark.parametrize("tuples", [0.25, 4.0])
 def test_pending_records_count_as_their_tuples(clock, tuples):
     """Rates are of tuples, and lag is of records: a record may hold many, or none that counts."""
-    flink = kafka(clock, 50.0, 1_000.0)
+    flink = kafka(clock, 50.0, 1_000.0, (0.75, 0.25), (lag(0.0), lag(1_000.0, 50.0)))
     vertex = flink.vertices["v0"]
     vertex.rates = {**vertex.rates, "Source__src.numRecordsIn": 1000 / tuples}
-    vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(1_000.0, 50.0))
     measured = profile(flink.rest, "job", 10).flow
     assert measured.offered == pytest.approx(1000 + 50 * tuples, rel=0.02)
     _, second = measured.sources["src"].subtasks
@@ -210,16 +223,9 @@ def test_pending_records_count_as_their_tuples(clock, tuples):
     assert flow.growth == pytest.approx(50 * tuples, rel=0.02)
 
 
-def lag(now, growth):
-    """What waits for a subtask."""
-    return lambda moment: now + growth * (moment - START)
-
-
 def test_a_drained_backlog_shows_the_sustained_rate(clock):
     """The second subtask reads 250 of 1000 tuples/s, and half of the input is for it."""
-    flink = kafka(clock, 0.0, 0.0)
-    vertex = flink.vertices["v0"]
-    vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(50_000.0, 250.0))
+    flink = kafka(clock, parts=(0.75, 0.25), lags=(lag(0.0), lag(50_000.0, 250.0)))
     windows = profile(flink.rest, "job", 10)
     first, second = windows.flow.sources["src"].subtasks
     assert (first.is_draining, second.is_draining) == (False, True)
@@ -232,11 +238,8 @@ def test_a_drained_backlog_shows_the_sustained_rate(clock):
 @pytest.mark.parametrize("later", [550_000, -1])
 def test_after_a_restart_offsets_give_the_shares_of_partitions(clock, later):
     """Most of what has arrived since waits for the slow one; -1 is before its first tuple."""
-    flink = kafka(clock, 0.0, 0.0)
-    vertex = flink.vertices["v0"]
-    vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(50_000.0, 0.0))
     read = {(0, 0): 4e5, (0, 2): 2e5, (1, 1): later}
-    vertex.offsets = {OFFSET.format(*place): offset for place, offset in read.items()}
+    flink = kafka(clock, 0.0, 0.0, (0.75, 0.25), (lag(0.0), lag(50_000.0)), read)
     source = profile(flink.rest, "job", 10).flow.sources["src"]
     assert source.partitions == 3
     first, second = (one.arrived for one in source.subtasks)
@@ -253,15 +256,13 @@ def test_a_subtask_that_waits_for_input_may_not_read_more():
 
 def test_without_a_backlog_the_sustained_rate_is_unknown(clock):
     """Subtasks that wait for input show no limit; nor do those that report no lag."""
-    assert profile(kafka(clock, 0.0, 0.0).rest, "job", 10).flow.sustained is None
+    assert profile(kafka(clock).rest, "job", 10).flow.sustained is None
     assert not SubtaskFlow(1000.0, 1e6, (0.0, 9e9)).is_draining
 
 
 def test_the_lag_names_the_subtask_that_falls_behind(clock):
     """One that never read a record reports none, as Kafka's does without a partition."""
-    flink = kafka(clock, 100.0, 5_000.0)
-    vertex = flink.vertices["v0"]
-    vertex.shares, vertex.lags = (1.0, 0.0), (lag(5_000.0, 100.0),)
+    flink = kafka(clock, 100.0, 5_000.0, (1.0, 0.0), (lag(5_000.0, 100.0),))
     words = profile(flink.rest, "job", 10).flow.sources["src"].lag
     assert re.fullmatch(
         r"\d+ tuples wait, 100 more per second; src#0 falls behind by 1[\d.]+ tuples/s", words
@@ -271,10 +272,8 @@ def test_the_lag_names_the_subtask_that_falls_behind(clock):
 @pytest.mark.parametrize(("partitions", "most"), [(6, 6), (1, 2), (0, 0)])
 def test_a_source_has_work_for_as_many_subtasks_as_partitions(clock, partitions, most):
     """It has two subtasks; without metrics of partitions any number may have work."""
-    flink = kafka(clock, 0.0, 0.0)
-    vertex = flink.vertices["v0"]
-    vertex.shares, vertex.lags = (0.5, 0.5), (lag(0.0, 0.0), lag(0.0, 0.0))
-    vertex.offsets = {OFFSET.format(i % 2, i): 9e6 for i in range(partitions)}
+    offsets = {(i % 2, i): 9e6 for i in range(partitions)}
+    flink = kafka(clock, 0.0, 0.0, (0.5, 0.5), (lag(0.0), lag(0.0)), offsets)
     graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
     assert graph.operators.max_parallelism.tolist() == [most]
 
@@ -490,3 +489,36 @@ def test_the_present_placement_is_checked_with_the_counted_shares():
     even = agreement(graph, present, None, is_limited=True)
     skewed = agreement(graph, present, None, is_limited=True, shares={"sum": SKEWED})
     assert skewed.predicted == pytest.approx(even.predicted * 0.5 / 0.8, rel=0.01)
+
+
+def test_a_profile_contains_the_messages_at_its_parallelism_and_rate():
+    measured = with_message_cost(pair(), 1000.0)
+    assert parse_graph(graph_line(measured), "line") == measured
+    cost = 0.5 * float(measured.attributes["message ipt"]) / 1e6
+    sent = 320 / 3
+
+    def more(rate, p):
+        graph = with_parallelism(measured.at_rate(rate), np.array([p, p], np.int32))
+        return (graph.charged_constant / cost).tolist()
+
+    assert more(320.0, 4) == [0.0, 0.0]
+    assert more(320.0, 2) == [0.0, 0.0]
+    assert more(320.0, 8) == pytest.approx([320 / 1.5 - sent] * 2, rel=1e-9)
+    assert more(32.0, 4) == pytest.approx([32 / 1.2 - sent / 10] * 2, rel=1e-9)
+    assert more(3200.0, 4) == [0.0, 0.0]
+
+
+def pair():
+    """Two operators of four subtasks each: 20 tuples/s flow through each of 16 channels."""
+    ends = [
+        Operator("a", ipt=1e6, rate=320.0, parallelism=4),
+        Operator("b", ipt=1e6, parallelism=4),
+    ]
+    return StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
+
+
+def test_operators_with_a_constant_load_contain_messages_as_others_do():
+    ends = [Operator("a", ipt=1e6, rate=320.0), Operator("b", ipt=1e6, constant=1.0)]
+    graph = StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
+    attributes = with_message_cost(graph, 1000.0).attributes
+    assert {"messages per tuple of a", "messages per tuple of b"} <= attributes.keys()

@@ -157,11 +157,6 @@ def test_a_move_without_an_outcome_is_finished_before_anything_else(decided):
         assert not is_unfinished or state == case.state
 
 
-def test_a_decision_is_the_same_when_it_is_made_again(decided):
-    for case, state, step in decided[::7]:
-        assert decide(*case) == (state, step)
-
-
 def test_what_is_measured_is_decided_on_without_another_measurement(decided):
     for case, state, step in decided[::5]:
         if isinstance(step, Measure):

@@ -24,12 +24,7 @@ from streamplace.flink.move import transaction
 from streamplace.flink.move.journal import MovePlan, MoveUnderWay, unfinished
 from streamplace.flink.move.move import FlinkMove
 from streamplace.flink.move.settling import MoveSettings
-from streamplace.flink.move.transaction import (
-    FlinkMoved,
-    NotSaved,
-    StoppedByOthers,
-    Undecided,
-)
+from streamplace.flink.move.transaction import FlinkMoved, NotSaved, StoppedByOthers, Undecided
 from streamplace.flink.program.program import Program
 from streamplace.flink.rest.client import ENDED, FlinkError, NoAnswer, chain_of
 from streamplace.flink.store import Holder, Store, StoreError

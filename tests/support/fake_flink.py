@@ -29,6 +29,7 @@ from urllib.parse import unquote
 import httpx
 
 from streamplace.engines.names import resource
+from streamplace.flink.cpu import limits
 from streamplace.flink.cpu import threads as cpu
 from streamplace.flink.cpu.charging import JavaThread
 from streamplace.flink.engine import FlinkEngine
@@ -199,7 +200,7 @@ class FakeFlink:
     def stream(self, method, _, *, content, extensions, **more):
         """Answer to a request of that client."""
         document = None if content is None else json.loads(content)
-        yield _spoken(self.answer(f"{method} {extensions['target'].decode()}", document))
+        yield spoken(self.answer(f"{method} {extensions['target'].decode()}", document))
 
     def _respond(self, handler):
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
@@ -210,18 +211,19 @@ class FakeFlink:
             handler.close_connection = True
             answer.send(handler.connection)
             return
-        spoken = _spoken(answer)
+        sent = spoken(answer)
         handler.protocol_version = "HTTP/1.1"
-        handler.send_response(spoken.status_code)
+        handler.send_response(sent.status_code)
         handler.send_header("Connection", "close")
-        handler.send_header("Content-Length", str(len(spoken.content)))
-        if "Location" in spoken.headers:
-            handler.send_header("Location", spoken.headers["Location"])
+        handler.send_header("Content-Length", str(len(sent.content)))
+        if "Location" in sent.headers:
+            handler.send_header("Location", sent.headers["Location"])
         handler.end_headers()
-        handler.wfile.write(spoken.content)
+        handler.wfile.write(sent.content)
 
 
-def _spoken(answer):
+def spoken(answer):
+    """What is sent as an answer."""
     if isinstance(answer, httpx.Response):
         return answer
     return said(json.dumps(answer, ensure_ascii=False).encode(errors="surrogatepass"))
@@ -239,62 +241,11 @@ def _grown(document, looks):
     ]
 
 
-class FakeKubernetes(FakeFlink):
-    """An API server with resources of Flink's operator, which reaches the Flink of each by name.
-
-    Parameters
-    ----------
-    namespace
-        Where they are.
-    deployments
-        Name → specification of a FlinkDeployment.
-    flinks
-        Name → what its service answers; others do not.
-    """
-
-    def __init__(self, namespace, deployments, flinks):
-        group = f"/apis/flink.apache.org/v1beta1/namespaces/{namespace}"
-        self.core = f"/api/v1/namespaces/{namespace}"
-        self.flinks, kinds = flinks, ("flinkdeployments", "flinksessionjobs")
-        documents = [
-            {
-                "metadata": {
-                    "name": name,
-                    "namespace": namespace,
-                    "uid": name,
-                    "resourceVersion": "1",
-                },
-                "spec": spec,
-            }
-            for name, spec in deployments.items()
-        ]
-        answers = {f"GET {group}/{kind}": {"items": []} for kind in kinds}
-        answers[f"GET {group}/flinkdeployments"] = {"items": documents}
-        for document in documents:
-            name = document["metadata"]["name"]
-            missing = {"reason": "NotFound", "details": {"name": name}, "message": "not found"}
-            shown = document | {"apiVersion": "flink.apache.org/v1beta1", "kind": "FlinkDeployment"}
-            answers[f"GET {group}/flinkdeployments/{name}"] = shown
-            answers[f"GET {group}/flinksessionjobs/{name}"] = said(
-                json.dumps(missing).encode(), 404
-            )
-        super().__init__(answers | {f"GET {self.core}/pods": {"items": []}})
-
-    def answer(self, request, document=None):
-        """Answer to a request, by a job's Flink if it is for its service."""
-        method, _, path = request.partition(" ")
-        service, is_proxy, rest = path.removeprefix(f"{self.core}/services/").partition("/proxy")
-        flink = self.flinks.get(service.partition("-rest:")[0])
-        if not is_proxy or flink is None:
-            return super().answer(request, document)
-        return flink.answer(f"{method} {rest}", document)
-
-
-def task_manager(device, devices, managed=100):
-    """A TaskManager that is prepared for spreading over some devices, by one group."""
+def task_manager(device, devices=(), *, pins=True):
+    """A TaskManager that is prepared for spreading over some devices, by one group, or for none."""
     limits = {f"lim-0-{other}": 1e6 if other == device else 1e12 for other in devices}
     offered = {resource(device): 100.0} | ({"lim-0": 1e6, **limits} if limits else {})
-    resources = {"managedMemory": managed, "extendedResources": offered}
+    resources = {"managedMemory": 100} | ({"extendedResources": offered} if pins else {})
     return {
         "id": device,
         "path": f"pekko.tcp://flink@{device}:6122/user/rpc/taskmanager_0",
@@ -303,12 +254,6 @@ def task_manager(device, devices, managed=100):
         "hardware": {"cpuCores": 2},
         "memoryConfiguration": {},
     }
-
-
-def bare_manager(device):
-    """One at which nothing can be pinned."""
-    resources = {"managedMemory": 100}
-    return task_manager(device, []) | {"totalResource": resources, "freeResource": resources}
 
 
 def job(name, state, vertices):
@@ -483,6 +428,17 @@ def with_threads(patch, threads, processes):
     patch.setattr(cpu, "named_threads", lambda process, names: [])
 
 
+def read_threads(patch, flink, cores, pool):
+    """Let TaskManager i be process i of this machine, whose threads take so many cores each."""
+
+    def threads(process):
+        now, used = flink.clock.now, enumerate(cores(process).items(), 1)
+        return [JavaThread(n, name, own * now, now) for n, (name, own) in used]
+
+    with_threads(patch, threads, {device: i for i, device in enumerate(flink.devices)})
+    patch.setattr(limits, "cpu_pool", pool)
+
+
 @dataclass
 class Vertex:
     """A task, what it does per second, and where its input comes from."""
@@ -531,6 +487,8 @@ class LazyFlink(FakeFlink):
     facts: dict[str, Any] = field(default_factory=dict)  # what else the job's document says
     key_groups: int = 0  # the maximum parallelism of its vertices, if that is told
     job: str = "job"  # its id
+    pins: bool = True  # whether jobs can be pinned to its TaskManagers
+    memory: int = 0  # bytes of each TaskManager, if they are told
     # What it says otherwise of a subtask, by its task and number.
     otherwise_of: Callable[[Vertex, int], dict[str, Any]] = lambda vertex, i: {}
 
@@ -545,6 +503,7 @@ class LazyFlink(FakeFlink):
                     1, completed={"end_to_end_duration": 2000}
                 ),
                 "GET /jars": {"files": []},
+                "GET /config": {"flink-version": "2.3.0"},
             }
         )
 
@@ -557,7 +516,9 @@ class LazyFlink(FakeFlink):
         if path == "/jobmanager/config":
             return config(self.settings)
         if path == "/taskmanagers":
-            return {"taskmanagers": [task_manager(device, []) for device in self.devices]}
+            told = {"totalProcessMemory": self.memory} if self.memory else {}
+            made = [task_manager(device, [], pins=self.pins) for device in self.devices]
+            return {"taskmanagers": [row | {"memoryConfiguration": told} for row in made]}
         if path.endswith("/thread-dump"):
             return self._dump(path.split("/")[2])
         if path.startswith("/taskmanagers/"):
@@ -732,6 +693,21 @@ def shop_vertices(blocked=0.0, pending=None):
         "v1": Vertex("split", split, [("v0", "HASH")]),
         "v2": Vertex("out", rates(250, 0, 250 * 40, 0, busy=CPU["v2"]), [("v1", "REBALANCE")]),
     }
+
+
+def application(shop, name="count", number=3, memory=0, slots="2", **settings):
+    """The job of `shop` as an application of stock Flink on so many pods of two cores."""
+    usual = {
+        "execution.target": "kubernetes-application",
+        "kubernetes.cluster-id": name,
+        "kubernetes.namespace": "flink",
+        "$internal.flink.version": "v2_3",
+        "parallelism.default": "2",
+        "taskmanager.numberOfTaskSlots": slots,
+    }
+    devices = tuple(f"{name}-{i}" for i in range(number))
+    facts = {"schedulerType": "Default", "name": name}
+    return shop(settings=usual | settings, devices=devices, facts=facts, memory=memory, pins=False)
 
 
 def writing_shop(clock, blocked=0.0):

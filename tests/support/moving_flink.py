@@ -215,34 +215,6 @@ def stays_silent(_, answer):
     return SILENCE
 
 
-def interrupts(_, __):
-    """Ctrl-C before the request is sent."""
-    raise KeyboardInterrupt
-
-
-def interrupts_then(_, answer):
-    """Ctrl-C before the answer comes."""
-    answer()
-    raise KeyboardInterrupt
-
-
-def kills(flink, _):
-    """The command is killed before the request is sent."""
-    flink.is_dead = True
-    raise Killed
-
-
-def kills_then(flink, answer):
-    """The command is killed before the answer comes."""
-    answer()
-    return kills(flink, answer)
-
-
-def loses_device(device):
-    """A TaskManager is lost once the request is answered."""
-    return after(lambda flink: flink.managers.remove(device))
-
-
 def after(act):
     """What Flink does anyway, and then what others do."""
 
@@ -262,3 +234,24 @@ def before(act):
         return answer()
 
     return both
+
+
+def interrupt(_):
+    """Press Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def kill(flink):
+    """Kill the command."""
+    flink.is_dead = True
+    raise Killed
+
+
+interrupts, interrupts_then = before(interrupt), after(interrupt)
+kills, kills_then = before(kill), after(kill)
+"""Before a request is sent, and before its answer comes."""
+
+
+def loses_device(device):
+    """A TaskManager is lost once the request is answered."""
+    return after(lambda flink: flink.managers.remove(device))

@@ -1,4 +1,4 @@
-"""What Flink's operator does with a FlinkDeployment, on a real API server.
+"""What Flink's operator does with a FlinkDeployment, on a real API server, and a fake of that.
 
 A thread takes up each new specification of a resource: UPGRADING, then STABLE, or the failure that
 the specification asks for. With ``runs``, stock Flink runs the job as an application of that name,
@@ -9,13 +9,16 @@ the jobs instead.
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread, Timer
+from types import MappingProxyType
 from typing import Any
 
 import httpx
 import pytest
+from fake_flink import FakeFlink, said, spoken
 from flink_clusters import awaited
 from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE
 
@@ -26,7 +29,11 @@ from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.resource import FlinkResource
 from streamplace.flink.rest.client import FlinkError
 
-PATH = f"/apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
+CORE, GROUP = (
+    f"/{api}/v1{beta}/namespaces/{NAMESPACE}"
+    for api, beta in (("api", ""), ("apis/flink.apache.org", "beta1"))
+)
+PATH = f"{GROUP}/flinkdeployments"
 MODE = "taskmanager.load-balance.mode"
 BLUE_GREEN = {"kind": "FlinkBlueGreenDeployment", "name": "both"}
 """What may have made a resource."""
@@ -108,20 +115,136 @@ class ConfigMaps:
         """A new one."""
         if document["metadata"]["name"] in self.documents:
             raise ApiRefusal("there is one", 409)
-        return self._put(document)
+        return self._put(folder, document)
 
     def replace(self, path, document):
         """Another version of the one that was read."""
-        name, _, query = path.rpartition("/")[2].partition("?")
-        if self.get(name)["metadata"]["resourceVersion"] != document["metadata"]["resourceVersion"]:
+        known = self.get(path.partition("?")[0])
+        if known["metadata"]["resourceVersion"] != document["metadata"]["resourceVersion"]:
             raise ApiRefusal("newer", 409)
-        return document if query else self._put(document)
+        return self._put(path, document)
 
-    def _put(self, document):
+    def _put(self, path, document):
+        if "?" in path:  # on trial
+            return document
         self.writes += 1
         metadata = document["metadata"] | {"resourceVersion": f"{self.writes}"}
         self.documents[metadata["name"]] = document | {"metadata": metadata}
         return self.documents[metadata["name"]]
+
+
+class FakeKubernetes(FakeFlink):
+    """An API server with FlinkDeployments whose jobs run, and the Flink of each behind its service.
+
+    Parameters
+    ----------
+    deployments
+        Name → specification.
+    flinks
+        Name → what its service answers; others do not.
+    states
+        States of a resource before it is patched, and after each patch; the last one stays. None
+        stands for one that is not taken up, and an answer for one of the API server.
+    clock
+        By which a patch is taken up after five seconds; else it is at once.
+
+    Attributes
+    ----------
+    documents
+        The resources by their names.
+    maps
+        What journals are in.
+    patches
+        Changes of specifications.
+    """
+
+    def __init__(self, deployments, flinks=MappingProxyType({}), states=("STABLE",), clock=None):
+        none: dict[str, list[Any]] = {"items": []}
+        super().__init__({f"GET {GROUP}/flinksessionjobs": none, f"GET {CORE}/pods": none})
+        self.flinks, self.states, self.clock, self.changed = flinks, states, clock, 0.0
+        self.documents = {name: _deployed(name, spec) for name, spec in deployments.items()}
+        self.maps, self.patches = ConfigMaps(), list[dict[str, Any]]()
+
+    @property
+    def api(self):
+        """A client that needs no connection."""
+        transport = httpx.MockTransport(self.respond)
+        return KubernetesApi("http://kubernetes", httpx.Client(transport=transport))
+
+    def respond(self, request):
+        """Answer to a request of that client."""
+        path, document = request.extensions["target"].decode(), json.loads(request.content or "{}")
+        return spoken(self.answer(f"{request.method} {path}", document))
+
+    def answer(self, request, document=None):
+        """Answer to a request, by a job's Flink if it is for its service."""
+        method, _, path = request.partition(" ")
+        service, is_proxy, rest = path.removeprefix(f"{CORE}/services/").partition("/proxy")
+        flink = self.flinks.get(service.rpartition("-rest:")[0].removeprefix("https:"))
+        if is_proxy and flink is not None:
+            return flink.answer(f"{method} {rest}", document)
+        found = super().answer(request, document)
+        if found is not self.otherwise:
+            return found
+        if "/configmaps" in path:
+            return self._of_map(method, path, document)
+        folder, _, name = path.partition("?")[0].rpartition("/")
+        if path == PATH:
+            return {"items": [*self.documents.values()]}
+        if folder == PATH and name in self.documents:
+            return self._of_resource(method, path, self.documents[name], document)
+        return _missing(name) if folder.startswith(GROUP) else found
+
+    def _of_map(self, method, path, document):
+        act = {"GET": self.maps.get, "POST": self.maps.create, "PUT": self.maps.replace}[method]
+        try:
+            return act(path) if method == "GET" else act(path, document)
+        except ApiRefusal as error:
+            return _missing(error.missing) if error.missing else said(b"{}", error.status)
+
+    def _of_resource(self, method, path, known, document):
+        metadata, status = known["metadata"], known["status"]
+        state = self.states[min(metadata["generation"], len(self.states)) - 1]
+        if isinstance(state, httpx.Response):
+            return state
+        if state and (self.clock is None or self.clock.now > self.changed + 5):
+            has_ended = state in ("FINISHED", "CANCELED")
+            status["observedGeneration"] = metadata["generation"]
+            status["lifecycleState"] = "STABLE" if has_ended else state
+            status["jobStatus"] |= {"state": state} if has_ended else {}
+        if method == "PATCH" and "?" not in path:
+            if document["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+                return said(b'{"message": "newer"}', 409)
+            assert known["spec"]["job"]["upgradeMode"] == "savepoint"
+            self.patches.append(document["spec"])
+            known["spec"] = merged(known["spec"], document["spec"])
+            metadata["generation"] += 1
+            metadata["resourceVersion"] += "1"
+            self.changed = self.clock.now if self.clock else 0.0
+        return known
+
+
+def _document(name, spec):
+    """A new FlinkDeployment."""
+    return {
+        "apiVersion": "flink.apache.org/v1beta1",
+        "kind": "FlinkDeployment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def _deployed(name, spec):
+    """One whose job runs."""
+    made = _document(name, spec)
+    made["metadata"] |= {"uid": "1", "resourceVersion": "1", "generation": 1}
+    status = {"lifecycleState": "STABLE", "observedGeneration": 1, "error": None}
+    return made | {"status": status | {"jobStatus": {"state": "RUNNING"}}}
+
+
+def _missing(name):
+    missing = {"reason": "NotFound", "details": {"name": name}, "message": "not found"}
+    return said(json.dumps(missing).encode(), 404)
 
 
 def kubeconfig(folder, server, patch):
@@ -140,12 +263,7 @@ def kubeconfig(folder, server, patch):
 @contextmanager
 def reconciled(pods, name, spec=None, *, runs=False):
     """A resource that is taken up while the block runs."""
-    document = {
-        "apiVersion": "flink.apache.org/v1beta1",
-        "kind": "FlinkDeployment",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": specification() if spec is None else spec,
-    }
+    document = _document(name, specification() if spec is None else spec)
     if OPERATOR in os.environ:
         if not runs:
             pytest.skip(f"of the stand-in alone, and {OPERATOR} is set")
@@ -344,37 +462,43 @@ class Operated(StandIn):
                 self._take_up(self.get())
 
 
-@dataclass(slots=True)
-class OtherHand:
-    """An API server at which others change the specification once."""
+@dataclass(frozen=True, slots=True)
+class Meddled:
+    """An API server at whose requests something happens.
 
-    api: KubernetesApi
-    operator: Any
-    change: dict[str, Any]
-    when: str  # "before" the patch, "after" it, or before it goes "back"
-    patches: list[dict[str, Any]] = field(default_factory=list)
+    ``meddle`` is given the kind of a request, such as "patch", its document, and what carries it
+    out.
+    """
 
-    def get(self, path):
-        """As the API server, before another hand."""
-        answer = self.api.get(path)
-        status = answer.get("status", {})
-        states = {status.get("lifecycleState"), status.get("jobManagerDeploymentStatus")}
-        has_failed = not states.isdisjoint({"FAILED", "ERROR"})
-        if self.when == "before" or (self.when == "back" and has_failed):
-            self._act()
+    api: Any
+    meddle: Callable[[str, Any, Callable[[], Any]], Any]
+
+    def __getattr__(self, kind):
+        act = getattr(self.api, kind)
+        return lambda *given: self.meddle(kind, given[-1], lambda: act(*given))
+
+
+def other_hand(api, operator, change, when):
+    """An API server at which others change the specification once, and patches that it gets.
+
+    ``when``: "before" the patch, "after" it, or before it goes "back".
+    """
+    due, patches = [when], list[dict[str, Any]]()
+
+    def meddle(kind, document, act):
+        answer, now = act(), "after"
+        if kind == "get":
+            status = answer.get("status", {})
+            states = {status.get("lifecycleState"), status.get("jobManagerDeploymentStatus")}
+            now = "before" if states.isdisjoint({"FAILED", "ERROR"}) else "back"
+        else:
+            patches.append(document["spec"])
+        if due == [now] or (due == ["before"] and kind == "get"):
+            due.clear()
+            operator.patch(change)
         return answer
 
-    def patch(self, path, document):
-        """As the API server, before another hand."""
-        answer = self.api.patch(path, document)
-        self.patches.append(document["spec"])
-        if self.when == "after":
-            self._act()
-        return answer
-
-    def _act(self):
-        self.when = ""
-        self.operator.patch(self.change)
+    return Meddled(api, meddle), patches
 
 
 HANDS = {
