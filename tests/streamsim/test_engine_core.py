@@ -6,23 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from engine_cases import chain
 from streamsim import _core
 from streamsim.engine import Settings, observe, simulate, simulate_every_tick, tuple_times
 from streamsim.engine.wiring import wire
-from streamsim.instance import WindowedOperator, build_instance
+from streamsim.instance import WindowedOperator
 
 
 def pair(**more):
     """A source and a sink on two devices."""
-    return build_instance(
-        rate=[100, 0],
-        seconds=[[1e-3], [2e-3]],
-        source=[0],
-        target=[1],
-        device_type=[0, 0],
-        seconds_per_byte=np.full((2, 2), 1e-6),
-        **more,
-    )
+    return chain(1e-3, 2e-3, devices=2, seconds_per_byte=np.full((2, 2), 1e-6), **more)
 
 
 class Alarm(Exception):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dream_cases import FIVE, MODELS, PROBLEMS, batch_of, drawn, options
+from dream_cases import FIVE, MODELS, PROBLEMS, batch_of, drawn, log_probabilities, options
 from histories import InterruptsEpoch, assert_same
 from problems import chain, diamond, fork_join
 
@@ -122,15 +122,6 @@ def test_probabilities_fit_the_equations(model):
         assert found.log_probability[0, 0].item() == pytest.approx(taken.item(), abs=1e-5)
         spread = -(expected * expected.log()).sum() / len(row)
         assert found.entropy[0, 0].item() == pytest.approx(spread.item(), abs=1e-5)
-
-
-def log_probabilities(module, batch, placements):
-    """Log-probabilities [G, S, N, D] along placements."""
-    step, found = module.decoder.step, []
-    module.decoder.step = lambda *inputs: found.append(step(*inputs)) or found[-1]
-    module(batch, 0, placements)
-    del module.decoder.step
-    return torch.stack([log_p for log_p, _, _ in found], dim=2).detach()
 
 
 @pytest.mark.parametrize("model", MODELS)
