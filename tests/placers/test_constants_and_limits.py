@@ -92,23 +92,18 @@ def test_exact_is_right_where_a_peak_says_little(operators, devices, pin, best):
     assert result.bound == pytest.approx(best, rel=1e-6)
 
 
-def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate():
-    """Three operators of 0.4 and 0.5 at any rate: one each on three devices."""
-    operators = [Operator(f"v{i}", ipt=1e5, constant=1250, rate=1e4 * (i == 0)) for i in range(3)]
-    problem = Problem(chain(*operators), Cluster.uniform(5))
-    assert least_devices_by_cpu(problem, 1.0) == 3
+@pytest.mark.parametrize(
+    ("ipt", "constant", "rules", "by_cpu"),
+    [(1e5, 1250, Constraints(), 3), (1e3, 0, Constraints(exlocate=[{"v0", "v1", "v2"}]), 1)],
+    ids=["0.4 and 0.5 at any rate", "apart by a rule"],
+)
+def test_the_fewest_devices_that_carry_a_rate(ipt, constant, rules, by_cpu):
+    """One for each of three operators."""
+    operators = [Operator(f"v{i}", ipt, constant=constant, rate=1e4 * (i == 0)) for i in range(3)]
+    problem = Problem(chain(*operators), Cluster.uniform(5), rules)
+    assert least_devices_by_cpu(problem, 1.0) == by_cpu
     judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
     result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 20_000))
-    assert result.value == 3
-
-
-def test_rules_bound_the_fewest_devices_that_carry_a_rate():
-    """Three operators that must be apart need three devices, although the CPU of one is enough."""
-    operators = [Operator(f"v{i}", ipt=1e3, rate=1e4 * (i == 0)) for i in range(3)]
-    rules = Constraints(exlocate=[{"v0", "v1", "v2"}])
-    problem = Problem(chain(*operators), Cluster.uniform(5), rules)
-    judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
-    result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 2000))
     assert result.value == result.bound == 3
 
 
