@@ -17,6 +17,7 @@ import importlib.util
 import math
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -255,13 +256,11 @@ def main() -> None:
     more = ("of bound", "of others") if "auto" in placers else ()
     print("| operators | shape | devices | character | bound |", " | ".join((*placers, *more)), "|")
     print("|---" * (5 + len(placers) + len(more)) + "|")
-    for n in given.operators:
-        for shape in given.shapes:
-            for devices in given.clusters:
-                for character in given.characters:
-                    problem = problem_of(shape, devices, character, n)
-                    cells = f"{n:,} | {shape} | {devices} | {character}"
-                    print(f"| {cells} | {row(problem, placers)} |", flush=True)
+    asked = product(given.operators, given.shapes, given.clusters, given.characters)
+    for n, shape, devices, character in asked:
+        problem = problem_of(shape, devices, character, n)
+        cells = f"{n:,} | {shape} | {devices} | {character}"
+        print(f"| {cells} | {row(problem, placers)} |", flush=True)
 
 
 if __name__ == "__main__":
