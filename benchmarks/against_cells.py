@@ -42,24 +42,12 @@ SKEWABLE = ("nexmark-q5", "spike-detection", "deliveries", "alarms", "sales")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of cluster.
+    """A kind of cluster."""
 
-    Attributes
-    ----------
-    cores
-        Of each TaskManager; they sum up to 0.72.
-    bandwidth_bps
-        What the card of a TaskManager sends at most, and what it receives at most.
-    skew
-        Share of the tuples that carry one key.
-    partitions
-        Relative sizes of the partitions that jobs read from Kafka; empty if they read none.
-    """
-
-    cores: tuple[float, ...]
-    bandwidth_bps: float = 200e6
-    skew: float = 0.0
-    partitions: str = ""
+    cores: tuple[float, ...]  # of each TaskManager; they sum up to 0.72
+    bandwidth_bps: float = 200e6  # that the card of a TaskManager sends at most, and receives
+    skew: float = 0.0  # share of the tuples that carry one key
+    partitions: str = ""  # relative sizes of those that jobs read from Kafka; empty for none
 
     @property
     def quotas(self) -> dict[str, float]:

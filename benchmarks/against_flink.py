@@ -223,21 +223,13 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass
 class Series:
-    """The runs of the file, and those that this command tries.
-
-    Attributes
-    ----------
-    deadline
-        Moment after which no run begins.
-    tried
-        Runs that this command has begun: each once, also if it was disturbed.
-    boot
-        This start of this computer; runs of others are not compared with its own.
-    """
+    """The runs of the file, and those that this command tries."""
 
     file: Path
-    deadline: float
+    deadline: float  # moment after which no run begins
+    # Runs that this command has begun: each once, also if it was disturbed.
     tried: set[tuple[Cell, str]] = field(default_factory=set)
+    # This start of this computer; runs of others are not compared with its own.
     boot: str = field(default_factory=lambda: BOOT.read_text().strip())
 
     def pending(self, cell: Cell) -> list[tuple[str, list[str]]]:

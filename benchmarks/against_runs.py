@@ -40,23 +40,13 @@ Layout = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class Session:
-    """A running cluster of one mode of load balancing, for one cell.
-
-    Attributes
-    ----------
-    jar
-        Holds all jobs.
-    folder
-        Where the command leaves savepoints.
-    broker
-        What the job reads; None if it makes its input itself.
-    """
+    """A running cluster of one mode of load balancing, for one cell."""
 
     cluster: LocalCluster
-    jar: Path
+    jar: Path  # of all jobs
     cell: Cell
-    folder: Path
-    broker: Broker | None = None
+    folder: Path  # where the command leaves savepoints
+    broker: Broker | None = None  # what the job reads; None if it makes its input itself
 
     @property
     def arguments(self) -> list[str]:

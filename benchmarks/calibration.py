@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from flink_jobs import JOBS, ROOT, jobs_jar
 from limited import limit, measured_devices, release, threads
-from studies import append_row, read_rows, table
+from studies import append_row, rank_correlation, read_rows, table
 
 from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
 from streamplace.drawing.figures import GREY, new_figure, save
@@ -243,9 +243,9 @@ PLACEMENTS = 10
 def cpu_seconds(cluster: LocalCluster) -> dict[str, float]:
     """CPU time of every thread so far."""
     return {
-        thread.name: int((thread / "schedstat").read_text().split()[0]) * 1e-9
+        folder.name: seconds
         for device in DEVICES
-        for thread in threads(cluster, device)
+        for folder, _, seconds in threads(cluster, device)
     }
 
 
@@ -415,12 +415,6 @@ def judged(runs: list[Run]) -> dict[str, np.ndarray]:
             ]
         )
     return results
-
-
-def rank_correlation(measured: np.ndarray, predicted: np.ndarray) -> float:
-    """Spearman's."""
-    ranks = [np.argsort(np.argsort(numbers)) for numbers in (measured, predicted)]
-    return float(np.corrcoef(*ranks)[0, 1])
 
 
 def errors_table(results: dict[str, np.ndarray]) -> str:

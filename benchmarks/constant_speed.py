@@ -18,7 +18,6 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from limited import core_of, grant
@@ -76,12 +75,7 @@ class ConstantSpeed:
             thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._is_over.set()
         for thread in self._threads:
             thread.join()

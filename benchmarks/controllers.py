@@ -18,6 +18,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from studies import table
 
 from streamplace import Offer, StreamGraph, plan, read_graph
 from streamplace.control.policy import POLICIES
@@ -127,27 +128,26 @@ def rows_of(name: str, found: PlanSchedule) -> Iterator[tuple[str, str, Floats]]
         yield name, one.name, np.array([*cost, one.moves / days, one.punctual])
 
 
-def table(rows: list[tuple[str, str, Floats]]) -> str:
+def as_tables(rows: list[tuple[str, str, Floats]]) -> str:
     """Table of the policies over all pairs, and of ours by trace."""
     names = sorted({policy for _, policy, _ in rows})
-    text = (
-        "| policy | of schedule, mean | worst | of bound, mean | moves a day, mean | worst | "
-        "in time, mean | worst |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
-    )
-    means = {}
+    heads = ("policy", "of schedule, mean", "worst", "of bound, mean", "moves a day, mean")
+    lines = []
     for name in names:
         own = np.array([values for _, policy, values in rows if policy == name])
-        means[name] = own.mean(axis=0)
         mean, top, low = own.mean(axis=0), own.max(axis=0), own.min(axis=0)
-        cells = f"{mean[0]:.3f} | {top[0]:.3f} | {mean[1]:.3f} | {mean[2]:.1f} | {top[2]:.1f}"
-        text += f"| `{name}` | {cells} | {mean[3]:.2%} | {low[3]:.2%} |\n"
-    text += f"\nBy trace, `{OURS}`:\n\n| trace | of schedule | of bound | moves a day | in time |\n"
-    text += "|---|---:|---:|---:|---:|\n"
+        costs = f"{mean[0]:.3f}", f"{top[0]:.3f}", f"{mean[1]:.3f}"
+        ends = f"{mean[2]:.1f}", f"{top[2]:.1f}", f"{mean[3]:.2%}", f"{low[3]:.2%}"
+        lines.append((f"`{name}`", *costs, *ends))
+    by_trace = []
     for trace in dict.fromkeys(trace for trace, _, _ in rows):
-        own = np.array([v for t, policy, v in rows if (t, policy) == (trace, OURS)])
-        mean = own.mean(axis=0)
-        text += f"| {trace} | {mean[0]:.3f} | {mean[1]:.3f} | {mean[2]:.1f} | {mean[3]:.2%} |\n"
-    return text
+        mean = np.mean([v for t, policy, v in rows if (t, policy) == (trace, OURS)], axis=0)
+        ends = f"{mean[2]:.1f}", f"{mean[3]:.2%}"
+        by_trace.append((trace, f"{mean[0]:.3f}", f"{mean[1]:.3f}", *ends))
+    return (
+        f"{table((*heads, 'worst', 'in time, mean', 'worst'), lines)}\nBy trace, `{OURS}`:\n\n"
+        + table(("trace", "of schedule", "of bound", "moves a day", "in time"), by_trace)
+    )
 
 
 @click.command()
@@ -169,7 +169,7 @@ def main(applications: str, wanted: str | None, slot: float) -> None:
             f"{OURS} {ours.cost / found.cost:.3f}, {ours.moves / DAYS:.1f} moves a day, "
             f"{ours.punctual:.2%} in time ({time.process_time() - began:.0f} s of CPU)"
         )
-    click.echo(table(rows))
+    click.echo(as_tables(rows))
 
 
 if __name__ == "__main__":

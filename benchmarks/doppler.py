@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies import markdown
+from studies import markdown, rank_correlation
 
 from streamplace import Problem, place, train
 from streamplace.engines.ray.passes import RayPasses
@@ -115,12 +115,11 @@ def compared(problem: Problem, measure: RayPasses) -> dict[str, Any]:
     moved = rng.random(tried.shape) < np.linspace(0, 1, COMPARED)[:, None]
     tried = rng.permutation(np.where(moved, others, tried))
     simulated, real = named_objective(LINKS).values(problem, tried), measure(problem, tried)
-    ranks = [np.argsort(np.argsort(values)) for values in (simulated, real)]
     return {
         "simulated": simulated.tolist(),
         "measured": real.tolist(),
         "pearson": float(np.corrcoef(simulated, real)[0, 1]),
-        "spearman": float(np.corrcoef(*ranks)[0, 1]),
+        "spearman": rank_correlation(simulated, real),
     }
 
 

@@ -23,21 +23,11 @@ NO_PARALLELISM: Mapping[str, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class FlinkJob:
-    """A job of which the rate of the sources can be set.
+    """A job of which the rate of the sources can be set."""
 
-    Attributes
-    ----------
-    entry
-        The main class.
-    rate
-        Tuples/s that the sources offer by default: more than any placement carries.
-    operators, streams
-        The graph, if the main class is GraphJob.
-    """
-
-    entry: str
-    rate: float
-    operators: tuple[Row, ...] = ()
+    entry: str  # main class
+    rate: float  # tuples/s offered by default: more than any placement carries
+    operators: tuple[Row, ...] = ()  # the graph, if the main class is GraphJob
     streams: tuple[Row, ...] = ()
 
     def arguments(

@@ -17,6 +17,7 @@ import importlib.util
 import math
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -39,21 +40,11 @@ EXPONENT = 2.3
 
 
 class Character(NamedTuple):
-    """Needs of a graph.
+    """Needs of a graph."""
 
-    Attributes
-    ----------
-    cluster
-        CPU of the graph, in clusters.
-    links
-        Its traffic, in links of 1 Gbps.
-    skew
-        How uneven the operators are, as in the family random-dag.
-    """
-
-    cluster: float
-    links: float
-    skew: float
+    cluster: float  # CPU, in clusters
+    links: float  # traffic, in links of 1 Gbps
+    skew: float  # how uneven the operators are, as in the family random-dag
 
 
 CHARACTERS = {
@@ -158,43 +149,36 @@ class Placed(NamedTuple):
 Partitioner = Callable[[Problem], Placed]
 
 
-class Parts(NamedTuple):
-    """A problem as partitioners take it: undirected, with whole weights."""
-
-    loads: partition_graph.Longs
-    graph: partition_graph.Neighbours
-    power: list[float]
-
-    @classmethod
-    def of(cls, problem: Problem) -> "Parts":
-        """Weights as METIS is given them."""
-        instance, n = problem.instance, problem.n_operators
-        weight = np.maximum(partition_graph.whole(instance.traffic), 1)
-        graph = partition_graph.neighbours(problem, problem.unit, n, weight)
-        power = partition_graph.power(problem)
-        loads = partition_graph.whole(instance.load[:, 0])
-        return cls(loads, graph, (power / power.sum()).tolist())
+def undirected(
+    problem: Problem,
+) -> tuple[partition_graph.Longs, partition_graph.Neighbours, list[float]]:
+    """Loads, neighbours and shares of devices, in whole weights as METIS is given them."""
+    instance, n = problem.instance, problem.n_operators
+    weight = np.maximum(partition_graph.whole(instance.traffic), 1)
+    graph = partition_graph.neighbours(problem, problem.unit, n, weight)
+    power = partition_graph.power(problem)
+    return partition_graph.whole(instance.load[:, 0]), graph, (power / power.sum()).tolist()
 
 
 def mt_kahypar(problem: Problem, *, is_thorough: bool = False) -> Placed:
     """Least cut within the devices' shares, and its CPU seconds."""
     import mtkahypar
 
-    parts, n = Parts.of(problem), problem.n_operators
-    tail = np.repeat(np.arange(n), np.diff(parts.graph.start))
-    once = tail < parts.graph.neighbour
-    edges = np.stack([tail[once], parts.graph.neighbour[once]], axis=1)
+    (loads, own, power), n = undirected(problem), problem.n_operators
+    tail = np.repeat(np.arange(n), np.diff(own.start))
+    once = tail < own.neighbour
+    edges = np.stack([tail[once], own.neighbour[once]], axis=1)
     partitioner, presets = mtkahypar.initialize(1), mtkahypar.PresetType
     context = partitioner.context_from_preset(presets.QUALITY if is_thorough else presets.DEFAULT)
-    context.set_partitioning_parameters(len(parts.power), IMBALANCE, mtkahypar.Objective.CUT)
-    whole = int(parts.loads.sum())
+    context.set_partitioning_parameters(len(power), IMBALANCE, mtkahypar.Objective.CUT)
+    whole = int(loads.sum())
     context.set_individual_target_block_weights(
-        [int(np.ceil(share * whole * (1 + IMBALANCE))) for share in parts.power]
+        [int(np.ceil(share * whole * (1 + IMBALANCE))) for share in power]
     )
     context.logging = False
-    weights = parts.graph.weight[once].tolist()
+    weights = own.weight[once].tolist()
     graph = partitioner.create_graph(
-        context, n, len(edges), edges.tolist(), parts.loads.tolist(), weights
+        context, n, len(edges), edges.tolist(), loads.tolist(), weights
     )
     start = time.process_time()
     part = graph.partition(context).get_partition()
@@ -206,18 +190,13 @@ def kahip(problem: Problem, *, is_thorough: bool = False) -> Placed:
     """Least cut into equal parts, by its configuration ``strong`` or ``fast``; its CPU seconds."""
     import kahip as package
 
-    parts = Parts.of(problem)
-    columns = (
-        parts.loads // EDGE_SCALE,
-        parts.graph.start,
-        np.maximum(parts.graph.weight // EDGE_SCALE, 1),
-        parts.graph.neighbour,
-    )
-    weights, start, edges, neighbours = (column.tolist() for column in columns)
+    loads, graph, power = undirected(problem)
+    edges = np.maximum(graph.weight // EDGE_SCALE, 1)
+    columns = (loads // EDGE_SCALE, graph.start, edges, graph.neighbour)
     since = time.process_time()
     mode = package.STRONG if is_thorough else package.FAST
     _, part = package.kaffpa(
-        weights, start, edges, neighbours, len(parts.power), IMBALANCE, True, 0, mode
+        *(column.tolist() for column in columns), len(power), IMBALANCE, True, 0, mode
     )
     seconds = time.process_time() - since
     return Placed(problem.placement(problem.repaired(part)), seconds)
@@ -277,13 +256,11 @@ def main() -> None:
     more = ("of bound", "of others") if "auto" in placers else ()
     print("| operators | shape | devices | character | bound |", " | ".join((*placers, *more)), "|")
     print("|---" * (5 + len(placers) + len(more)) + "|")
-    for n in given.operators:
-        for shape in given.shapes:
-            for devices in given.clusters:
-                for character in given.characters:
-                    problem = problem_of(shape, devices, character, n)
-                    cells = f"{n:,} | {shape} | {devices} | {character}"
-                    print(f"| {cells} | {row(problem, placers)} |", flush=True)
+    asked = product(given.operators, given.shapes, given.clusters, given.characters)
+    for n, shape, devices, character in asked:
+        problem = problem_of(shape, devices, character, n)
+        cells = f"{n:,} | {shape} | {devices} | {character}"
+        print(f"| {cells} | {row(problem, placers)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -139,20 +140,14 @@ def giph(seed: int) -> Iterator[NamedInstance]:
     for i, problem in enumerate(sorted(grid, key=lambda p: p.n_operators)[:20]):
         origin = f"giph-grid, {problem.graph.name}"
         yield of_problem(f"giph-{i:02}", origin, problem, "makespan")
-    default = list(first(generate("giph", seed=seed), 6))
-    for i, problem in enumerate(default):
+    for i, problem in enumerate(islice(generate("giph", seed=seed), 6)):
         yield of_problem(f"giph-default-{i:02}", "family giph", problem, "makespan")
-
-
-def first(items: Iterable, count: int) -> Iterator:
-    """First items."""
-    return (item for _, item in zip(range(count), items, strict=False))
 
 
 def programs(seed: int) -> Iterator[NamedInstance]:
     """Sharded programs, neural networks and workflows of connected vehicles."""
     for family in ("chainmm", "ffnn", "cifar10", "cav"):
-        for i, problem in enumerate(first(generate(family, seed=seed), 2)):
+        for i, problem in enumerate(islice(generate(family, seed=seed), 2)):
             yield of_problem(f"{family}-{i}", f"family {family}", problem, "makespan")
 
 

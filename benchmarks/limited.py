@@ -72,10 +72,11 @@ def limited_cluster(
     _sweep()
     with ExitStack() as undo:
         gateway, hosts = _network(devices, bandwidth_bps, undo)
-        shared = {**(settings or {}), **_job_manager(gateway)}
+        own = {"jobmanager.rpc.address": gateway, "jobmanager.bind-host": gateway}
+        shared = {**(settings or {}), **own}
         with local_cluster(flink, devices, settings=shared, hosts=hosts) as cluster:
             for i, device in enumerate(devices):
-                _limit_cpu(cluster.processes[device].pid, _name("c", i), cores, undo)
+                _limit_cpu(cluster.processes[device].pid, _group("c", i), cores, undo)
             yield cluster
 
 
@@ -93,16 +94,17 @@ def cgroups() -> Path | None:
     return None
 
 
-def _groups() -> Path:
+def _group(kind: str, i: int) -> Path:
+    """Cgroup of this process: ``c`` of device i, ``x`` of all that is no device."""
     if (folder := cgroups()) is None:
         raise SettingError(NO_CGROUP)
-    return folder
+    return folder / _name(kind, i)
 
 
 def _sweep() -> None:
     """Remove the devices of earlier processes that were killed."""
     left = [*Path("/sys/class/net").glob("sp*"), *Path("/run/netns").glob("sp*")]
-    left += _groups().glob("sp*")
+    left += _group("c", 0).parent.glob("sp*")
     for path in left:
         owner = _OURS.fullmatch(path.name)
         if owner is None or Path("/proc", owner[1]).exists():
@@ -113,10 +115,6 @@ def _sweep() -> None:
             _try(f"ip netns del {path.name}")
         else:
             _remove_group(path)
-
-
-def _job_manager(address: str) -> Settings:
-    return {"jobmanager.rpc.address": address, "jobmanager.bind-host": address}
 
 
 def _name(kind: str, i: int) -> str:
@@ -157,8 +155,8 @@ def _join(bridge: str, i: int, address: str, bandwidth_bps: int, undo: ExitStack
     _do(f"tc qdisc add dev {plug} {shaping}")
 
 
-def _limit_cpu(process: int, name: str, cores: float, undo: ExitStack) -> None:
-    group, quota = _groups() / name, round(cores * PERIOD_US)
+def _limit_cpu(process: int, group: Path, cores: float, undo: ExitStack) -> None:
+    quota = round(cores * PERIOD_US)
     undo.callback(_remove_group, group)
     group.mkdir()
     if (group / "cpu.max").exists():
@@ -244,20 +242,18 @@ def measured_devices(
             others.rmdir()
 
 
-def threads(cluster: LocalCluster, device: str) -> Iterator[Path]:
-    """Folders of a device's threads."""
-    yield from Path(f"/proc/{cluster.processes[device].pid}/task").iterdir()
+def threads(cluster: LocalCluster, device: str) -> Iterator[tuple[Path, str, float]]:
+    """Folder, name and CPU seconds of each of a device's threads."""
+    for folder in Path(f"/proc/{cluster.processes[device].pid}/task").iterdir():
+        with suppress(OSError):  # it ended meanwhile
+            name = (folder / "comm").read_text()
+            yield folder, name, int((folder / "schedstat").read_text().split()[0]) * 1e-9
 
 
 def compiling(cluster: LocalCluster) -> float:
     """CPU seconds of all threads that compile so far."""
-    seconds = 0.0
-    for device in cluster.devices:
-        for thread in threads(cluster, device):
-            with suppress(OSError):  # it ended meanwhile
-                if _compiles(thread):
-                    seconds += int((thread / "schedstat").read_text().split()[0]) * 1e-9
-    return seconds
+    own = (thread for device in cluster.devices for thread in threads(cluster, device))
+    return sum(seconds for _, name, seconds in own if name.startswith(COMPILERS))
 
 
 class CpuWatch:
@@ -281,11 +277,9 @@ class CpuWatch:
         found = {}
         for device in self.cluster.devices:
             found[device] = seconds = Counter[str]()
-            for thread in threads(self.cluster, device):
-                with suppress(OSError):  # it ended meanwhile
-                    name = (thread / "comm").read_text()
-                    kind = next((kind for start, kind in KINDS if name.startswith(start)), "tasks")
-                    seconds[kind] += int((thread / "schedstat").read_text().split()[0]) * 1e-9
+            for _, name, used in threads(self.cluster, device):
+                kind = next((kind for start, kind in KINDS if name.startswith(start)), "tasks")
+                seconds[kind] += used
         return found
 
 
@@ -318,10 +312,10 @@ def limit(cluster: LocalCluster, cores: Mapping[str, float]) -> None:
     """Hold devices down to so many cores, each on one core of this machine."""
     for i, device in enumerate(cluster.devices):
         _free_compilers(cluster, device)
-        for thread in threads(cluster, device):
-            with suppress(OSError):  # it ended meanwhile
-                if not _compiles(thread):
-                    os.sched_setaffinity(int(thread.name), {core_of(i)})
+        for folder, name, _ in threads(cluster, device):
+            if not name.startswith(COMPILERS):
+                with suppress(OSError):  # it ended meanwhile
+                    os.sched_setaffinity(int(folder.name), {core_of(i)})
         (_group("c", i) / "cpu.shares").write_text(str(FIRST))
         (_group("c", i) / "cpu.cfs_period_us").write_text(str(MEASURED_PERIOD_US))
         grant(i, cores[device])
@@ -338,18 +332,7 @@ def grant(i: int, cores: float) -> None:
 
 
 def _free_compilers(cluster: LocalCluster, device: str) -> None:
-    for thread in threads(cluster, device):
-        with suppress(OSError):  # it ended meanwhile
-            if _compiles(thread):
-                (_group("x", 0) / "tasks").write_text(thread.name)
-
-
-def _compiles(thread: Path) -> bool:
-    return (thread / "comm").read_text().startswith(COMPILERS)
-
-
-def _group(kind: str, i: int) -> Path:
-    """Cgroup of this process: ``c`` of device i, ``x`` of all that is no device."""
-    folder = cgroups()
-    assert folder is not None
-    return folder / f"sp{os.getpid()}{kind}{i}"
+    for folder, name, _ in threads(cluster, device):
+        if name.startswith(COMPILERS):
+            with suppress(OSError):  # it ended meanwhile
+                (_group("x", 0) / "tasks").write_text(folder.name)

@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ from studies import append_row, read_rows
 from streamplace.errors import ProblemError
 from streamplace.flink.advise.fixed_parallelism import planned_twice
 from streamplace.flink.layout import Layout
-from streamplace.flink.local.session import Flink, LocalCluster, find_flink
+from streamplace.flink.local.session import LocalCluster, find_flink
 from streamplace.flink.measure.measured_graph import measured_graph
 from streamplace.flink.measure.profile import JobProfile, profile
 from streamplace.flink.measure.sampling import sample
@@ -100,7 +101,6 @@ class Bench:
 
     cluster: LocalCluster
     speed: ConstantSpeed
-    flink: Flink
     jar: Path
     output: Path
 
@@ -292,7 +292,7 @@ def running_bench(folder: Path, output: Path) -> Iterator[Bench]:
         ConstantSpeed() as speed,
     ):
         try:
-            yield Bench(cluster, speed, own, jar, output)
+            yield Bench(cluster, speed, jar, output)
         finally:
             _tell_ended(cluster)
 
@@ -455,25 +455,39 @@ NAMES = (*COMPARED, *UNSEEN)
 FILE = "plans-that-hold.jsonl"
 
 
-def done_in(file: Path) -> set[tuple[Any, ...]]:
-    """Keys of what a file of rows has."""
-    return {key_of(row) for row in read_rows(file)}
+def kept(
+    bench: Bench,
+    about: Mapping[str, Any],
+    measure: Callable[[], Mapping[str, Any]],
+    told: Callable[[Row], str] = lambda row: "done",
+) -> dict[str, Any] | None:
+    """Line about something from the file, or measured now and appended; None if that fails."""
+    for row in read_rows(bench.output):
+        if key_of(row) == key_of(about):
+            return row
+    what = " ".join(str(value) for value in about.values() if value is not None)
+    try:
+        made = {**about, **measure()}
+    except (FlinkError, ProblemError) as error:
+        click.echo(f"{what}: {error}", err=True)
+        return None
+    append_row(bench.output, made)
+    click.echo(f"{what}: {told(made)}")
+    return made
 
 
 def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
     """Append what is missing in the file: profiles, runs on eight machines, and runs of plans."""
-    done = done_in(bench.output)
+    done = {key_of(row) for row in read_rows(bench.output)}
     order = np.random.default_rng(SEED).permutation(len(jobs))
-    left = [jobs[i] for i in order if not is_measured(done, jobs[i], repeats)]
+    ends = {job: {key_of(end_of(job, repeat)) for repeat in range(repeats)} for job in jobs}
+    left = [jobs[i] for i in order if not ends[jobs[i]] <= done]
     click.echo(f"about {seconds_left(done, left, repeats) / 60:.0f} minutes are left")
     programs = bench.warm_up(left)
     for job in left:
-        measure_job(bench, profiled(bench, job, programs[job]), repeats)
-
-
-def is_measured(done: set[tuple[Any, ...]], job: str, repeats: int) -> bool:
-    """Whether nothing is left to measure of a job."""
-    return all(key_of(end_of(job, repeat)) in done for repeat in range(repeats))
+        make = partial(profile_row, bench, job, programs[job])
+        if (row := kept(bench, {"kind": "profile", "job": job}, make)) is not None:
+            measure_job(bench, JobFacts.of(row), repeats)
 
 
 def end_of(job: str, repeat: int) -> dict[str, Any]:
@@ -484,64 +498,52 @@ def end_of(job: str, repeat: int) -> dict[str, Any]:
 def measure_job(bench: Bench, facts: JobFacts, repeats: int) -> None:
     """Append what is missing of a job that was profiled: runs on eight machines, and of plans."""
     measure_eight(bench, facts)
-    job, pairs = facts.graph.name, {row["level"]: row for row in planned(bench, facts)}
+    job = facts.graph.name
+    pairs = {level: planned(bench, facts, level) for level in LEVELS}
     for repeat in range(repeats):
         runs = [
             ({"kind": "run", "job": job, "level": level, "which": which, "repeat": repeat}, pair)
             for level, which in in_random_order(job, repeat)
-            if (pair := pairs.get(level)) is not None
+            if (pair := pairs[level]) is not None
         ]
-        for row, pair in runs:
-            carry_out(bench, facts, row, pair, pair[row["which"]])
-        for row, pair in runs:
-            if row["which"] == "plan":
-                correct(bench, facts, row, pair)
-        if key_of(end_of(job, repeat)) not in done_in(bench.output):
-            append_row(bench.output, end_of(job, repeat))
+        seen = [carry_out(bench, facts, row, pair, pair[row["which"]]) for row, pair in runs]
+        for (row, pair), first in zip(runs, seen, strict=True):
+            if row["which"] == "plan" and first is not None:
+                correct(bench, facts, row, pair, first)
+        kept(bench, end_of(job, repeat), dict)
 
 
-def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, where: Row) -> None:
-    """Run a job where it is placed, and append what it received, unless that is done."""
-    if key_of(row) in done_in(bench.output):
-        return
-    about = f"{row['job']} {row['level']} {row['which']}"
-    try:
-        seen = bench.run(
+def carry_out(bench: Bench, facts: JobFacts, row: Row, pair: Row, where: Row) -> Row | None:
+    """Run a job where it is placed; return what it received, from the file if it is there."""
+
+    def share(rates: Rates) -> float:
+        return facts.received(rates, pair["rate"])
+
+    return kept(
+        bench,
+        row,
+        lambda: bench.run(
             row["job"],
             pair["rate"],
             where,
-            lambda rates: row["which"] == "plan" and facts.received(rates, pair["rate"]) < CARRIED,
-        )
-    except FlinkError as error:
-        click.echo(f"{about}: {error}", err=True)
-        return
-    append_row(bench.output, row | seen)
-    share = facts.received(seen["rates"], pair["rate"])
-    click.echo(f"{about}: {share:.3f} of the rate")
+            lambda rates: row["which"] == "plan" and share(rates) < CARRIED,
+        ),
+        lambda made: f"{share(made['rates']):.3f} of the rate",
+    )
 
 
-def correct(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row) -> None:
+def correct(bench: Bench, facts: JobFacts, row: Row, pair: Row, first: Row) -> None:
     """Correct a plan that did not carry its rate in this repeat, and run it again."""
-    rows = {key_of(one): one for one in read_rows(bench.output)}
-    first = rows.get(key_of(row))
-    if first is None or facts.received(first["rates"], pair["rate"]) >= CARRIED:
+    if facts.received(first["rates"], pair["rate"]) >= CARRIED:
         return
-    about = {**row, "kind": "correction", "which": None}
-    correction = rows.get(key_of(about))
-    if correction is None:
-        measured, limits = facts.throughput(first["rates"]), first.get("max_rate", {})
-        correction = about | corrected_pair(facts, pair, measured, limits)
-        append_row(bench.output, correction)
-    carry_out(bench, facts, row | {"which": "corrected"}, pair, correction["plan"])
-
-
-def profiled(bench: Bench, job: str, program: Mapping[str, Any]) -> JobFacts:
-    """Profile of a job, from the file or made now."""
-    if key_of({"kind": "profile", "job": job}) not in done_in(bench.output):
-        append_row(bench.output, profile_row(bench, job, program))
-        click.echo(f"{job}: profiled")
-    rows = [row for row in read_rows(bench.output) if row["kind"] == "profile"]
-    return JobFacts.of(next(row for row in rows if row["job"] == job))
+    measured, limits = facts.throughput(first["rates"]), first.get("max_rate", {})
+    correction = kept(
+        bench,
+        {**row, "kind": "correction", "which": None},
+        lambda: corrected_pair(facts, pair, measured, limits),
+    )
+    if correction is not None:
+        carry_out(bench, facts, {**row, "which": "corrected"}, pair, correction["plan"])
 
 
 def measure_eight(bench: Bench, facts: JobFacts) -> None:
@@ -549,43 +551,27 @@ def measure_eight(bench: Bench, facts: JobFacts) -> None:
 
     Not much more: a source that is held back less than the others would send in their place.
     """
-    done, job = done_in(bench.output), facts.graph.name
+    job = facts.graph.name
     rng = np.random.default_rng(sum(map(ord, job)))
     for number in range(PLACEMENTS):
         where = scattered(facts, rng)
-        row: dict[str, Any] = {"kind": "eight", "job": job, "placement": number, **where}
-        if key_of(row) in done:
-            continue
-        try:
-            row |= bench.run(job, OFFERED * where["predicted"], where)
-        except FlinkError as error:
-            click.echo(f"{job} on eight, {number}: {error}", err=True)
-            continue
-        append_row(bench.output, row)
-        share = facts.throughput(row["rates"]) / where["predicted"]
-        click.echo(f"{job} on eight, {number}: {share:.3f} of what is predicted")
+        about = {"kind": "eight", "job": job, "placement": number}
+        run = partial(bench.run, job, OFFERED * where["predicted"], where)
+        kept(bench, about, lambda where=where, run=run: {**where, **run()})
 
 
-def planned(bench: Bench, facts: JobFacts) -> list[dict[str, Any]]:
-    """Plans of a job, from the file or made now."""
-    job, rows = facts.graph.name, read_rows(bench.output)
-    pairs = [row for row in rows if row["kind"] == "pair" and row["job"] == job]
-    for level in LEVELS:
-        if any(row["level"] == level for row in pairs):
-            continue
-        try:
-            row = {"kind": "pair", "job": job} | planned_pair(facts, level)
-        except ProblemError as error:
-            click.echo(f"{job} {level}: {error}", err=True)
-            continue
-        append_row(bench.output, row)
-        pairs.append(row)
-        click.echo(
-            f"{job} {level}: {row['rate']:,.0f} tuples/s on {row['machines']}, predicted "
+def planned(bench: Bench, facts: JobFacts, level: float) -> dict[str, Any] | None:
+    """Plan of a job, from the file or made now; None where there is none."""
+    return kept(
+        bench,
+        {"kind": "pair", "job": facts.graph.name, "level": level},
+        lambda: planned_pair(facts, level),
+        lambda row: (
+            f"{row['rate']:,.0f} tuples/s on {row['machines']}, predicted "
             f"{row['plan']['predicted'] / row['rate']:.3f} and "
             f"{row['less']['predicted'] / row['rate']:.3f} of it"
-        )
-    return pairs
+        ),
+    )
 
 
 @click.command()

@@ -50,27 +50,13 @@ Rates = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class JobFacts:
-    """Facts from the profile of a job.
+    """Facts from the profile of a job."""
 
-    Attributes
-    ----------
-    graph
-        The job on one TaskManager, every operator once but for those that are fixed.
-    rates
-        Of the operators in the profile.
-    java
-        Cores that Java takes of each TaskManager.
-    sending
-        CPU cost of remote tuples, in seconds of a whole core.
-    fixed
-        Operators whose parallelism the program sets itself; plans keep it.
-    """
-
-    graph: StreamGraph
-    rates: Rates
-    java: float
-    sending: SendingCost
-    fixed: tuple[str, ...] = ()
+    graph: StreamGraph  # on one TaskManager, every operator once but for those that are fixed
+    rates: Rates  # of the operators in the profile
+    java: float  # cores that Java takes of each TaskManager
+    sending: SendingCost  # CPU cost of remote tuples, in seconds of a whole core
+    fixed: tuple[str, ...] = ()  # operators whose parallelism the program sets; plans keep it
 
     @classmethod
     def of(cls, row: Row) -> "JobFacts":

@@ -23,7 +23,7 @@ import json
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,11 +68,9 @@ class Run(NamedTuple):
 
     def parts(self) -> list[float]:
         """By how much the busiest subtask of each part divides the tuples, and TaskManagers."""
-        groups = [0 if name in STATELESS else key_groups(p) for name, p in self._operators()]
+        own = zip(self.operators, self.subtasks, strict=True)
+        groups = [0 if name in STATELESS else key_groups(p) for name, p in own]
         return [*busiest_parts(groups, self.subtasks).tolist(), self.task_managers]
-
-    def _operators(self) -> Iterator[tuple[str, int]]:
-        return zip(self.operators, self.subtasks, strict=True)
 
 
 def key_groups(parallelism: int) -> int:
@@ -170,11 +168,6 @@ class Prediction(NamedTuple):
         return abs(self.rate / self.run.rate - 1)
 
     @property
-    def saturated(self) -> bool:
-        """Whether the measured rate is a limit of the job."""
-        return not self.run.carried
-
-    @property
     def held(self) -> bool:
         """Whether the interval holds the measured rate; offers are carried within `CARRIED`."""
         offered = self.run.offered if self.run.offered > 0 else math.inf
@@ -258,7 +251,7 @@ def summary(found: Sequence[Prediction]) -> dict[str, float | None]:
 
 def shown(title: str, found: Sequence[Prediction]) -> dict[str, Any]:
     """Row of the table of results; at their limit, and beside what others predicted."""
-    limited = [row for row in found if row.saturated]
+    limited = [row for row in found if not row.run.carried]
     both = [row for row in limited if row.run.theirs > 0]
     both_errors = [row.error for row in both]
     theirs = [abs(row.run.theirs / row.run.rate - 1) for row in both]
@@ -266,10 +259,7 @@ def shown(title: str, found: Sequence[Prediction]) -> dict[str, Any]:
     cells: dict[str, Any] = {"": title, "rows": str(len(found)), **every}
     cells |= {"at limit": str(len(limited))}
     if limited:
-        cells |= {
-            "median at limit": summary(limited)["median"],
-            "p90 at limit": summary(limited)["p90"],
-        }
+        cells |= {f"{key} at limit": summary(limited)[key] for key in ("median", "p90")}
     if both:
         cells |= {"ours, same rows": np.median(both_errors), "theirs": np.median(theirs)}
     return cells
@@ -309,7 +299,7 @@ def draw(found: Mapping[str, Sequence[Prediction]], path: Path) -> None:
     """Draw the predicted over the measured rates of runs at their limit, with intervals."""
     figure, axes = panels([""])
     for number, (query, rows) in enumerate(found.items()):
-        limited = [row for row in rows if row.saturated]
+        limited = [row for row in rows if not row.run.carried]
         measured, predicted = np.array([(row.run.rate, row.rate) for row in limited]).T
         ends = [(row.rate - min(row.low, row.rate), row.high - row.rate) for row in limited]
         axes[0].errorbar(

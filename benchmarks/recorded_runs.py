@@ -58,16 +58,17 @@ def of_plans(path: Path) -> Iterator[LedgerEntry]:
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     pairs = {(row["job"], row["level"]): row for row in rows if row["kind"] == "pair"}
     for row in rows:
-        if row["kind"] == "eight" and facts[row["job"]].is_steady(row["rates"]):
-            own, predicted = facts[row["job"]], row["predicted"]
-            is_limited = own.received(row["rates"], OFFERED * predicted) < CARRIED
-            yield _entry(row["job"], predicted, own.throughput(row["rates"]), is_limited, path.stem)
-        if row.get("which") != "less" or not facts[row["job"]].is_steady(row["rates"]):
+        if row["kind"] == "eight":
+            predicted = row["predicted"]
+            offered = OFFERED * predicted
+        elif row.get("which") == "less":
+            pair = pairs[row["job"], row["level"]]
+            predicted, offered = pair["less"]["predicted"], pair["rate"]
+        else:
             continue
-        own, pair = facts[row["job"]], pairs[row["job"], row["level"]]
-        predicted = pair["less"]["predicted"]
-        if predicted < pair["rate"]:
-            is_limited = own.received(row["rates"], pair["rate"]) < CARRIED
+        own = facts[row["job"]]
+        if predicted < offered and own.is_steady(row["rates"]):
+            is_limited = own.received(row["rates"], offered) < CARRIED
             yield _entry(row["job"], predicted, own.throughput(row["rates"]), is_limited, path.stem)
 
 

@@ -7,13 +7,12 @@ graphs of the standard benchmark, or where task graphs are placed on the test pr
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from inspect import getfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies import test_problems
+from studies import table, test_problems
 
 from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import read_weights, write_weights
@@ -58,18 +57,6 @@ PAPER_LIMITS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Greedy placements of the test graphs at one rate."""
-
-    rate: float
-    mean: float
-    quartile: float
-    median: float
-    won: float
-    lost: float
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Halve, measure, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -104,7 +91,7 @@ def card(path: Path) -> str:
     """Model card: commands, results and limits of the weights."""
     document = read_weights(path).document
     model, training = document["model"], document["training"]
-    table = tasks_table if training.get("objective") == "makespan" else streams_table
+    results = tasks_table if training.get("objective") == "makespan" else streams_table
     options = ", ".join(f"{name} {value}" for name, value in document["config"].items())
     return f"""# {model}
 
@@ -118,7 +105,7 @@ Seed {training["seed"]}, {training["problems"]} training problems, epoch
 
 Options: {options}.
 
-{table(model, path)}
+{results(model, path)}
 
 For: {LIMITS.get(model, PAPER_LIMITS)}
 """
@@ -136,18 +123,12 @@ def cost(training: dict[str, Any]) -> str:
 
 def streams_table(model: str, path: Path) -> str:
     """Greedy placements on the standard benchmark, against METIS."""
-    rows = [measured(model, path, rate) for rate in RATES]
-    lines = "\n".join(
-        f"| {row.rate:,.0f} | {row.mean:.3f} | {row.quartile:.3f} | {row.median:.3f} "
-        f"| {row.won:.0%} / {1 - row.won - row.lost:.0%} / {row.lost:.0%} |"
-        for row in rows
-    )
+    heads = ("tuples/s", "mean", "q1", "median", "against METIS")
+    lines = [measured(model, path, rate) for rate in RATES]
     return f"""Greedy placements of the 630 test graphs of the standard benchmark: relative
 throughput, and graphs that are better than, equal to and worse than METIS's.
 
-| tuples/s | mean | q1 | median | against METIS |
-|---|---|---|---|---|
-{lines}"""
+{table(heads, lines, texts=5).rstrip()}"""
 
 
 def tasks_table(model: str, path: Path) -> str:
@@ -169,16 +150,12 @@ def tasks_table(model: str, path: Path) -> str:
             for one in problems
         ]
         ratio, title = np.array(values) / heft, name.partition(":")[0]
-        lines.append(
-            f"| {title} | {ratio.mean():.3f} | {np.median(ratio):.3f} | {ratio.max():.2f} |"
-        )
-    table = "\n".join(lines)
+        figures = f"{ratio.mean():.3f}", f"{np.median(ratio):.3f}", f"{ratio.max():.2f}"
+        lines.append((title, *figures))
     caption = EPISODE if improves else LIKELIEST
     return f"""{caption.format(len(problems))}
 
-| | mean | median | worst |
-|---|---|---|---|
-{table}"""
+{table(("", "mean", "median", "worst"), lines, texts=4).rstrip()}"""
 
 
 def made(training: dict[str, Any]) -> str:
@@ -200,8 +177,8 @@ def made(training: dict[str, Any]) -> str:
     return "\n".join(dict.fromkeys(lines))
 
 
-def measured(model: str, path: Path, rate: float) -> Figures:
-    """Greedy placements of the test graphs at a rate."""
+def measured(model: str, path: Path, rate: float) -> tuple[str, ...]:
+    """Figures of greedy placements of the test graphs at a rate."""
     greedy = ":samples=0:refine=none" if model == "pilot" else ""
     problems = test_problems(rate)
     objective = OBJECTIVES["throughput"]
@@ -211,7 +188,8 @@ def measured(model: str, path: Path, rate: float) -> Figures:
     )
     quartile, median = np.quantile(values, [0.25, 0.5])
     won, lost = np.mean(values > metis + 1e-9), np.mean(values < metis - 1e-9)
-    return Figures(rate, values.mean(), quartile, median, float(won), float(lost))
+    pairs = f"{won:.0%} / {1 - won - lost:.0%} / {lost:.0%}"
+    return f"{rate:,.0f}", *(f"{x:.3f}" for x in (values.mean(), quartile, median)), pairs
 
 
 if __name__ == "__main__":

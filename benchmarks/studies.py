@@ -101,6 +101,12 @@ def markdown(rows: Sequence[Mapping[str, Any]], title: str = "", digits: int = 3
     return above + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Spearman's."""
+    ranks = [np.argsort(np.argsort(numbers)) for numbers in (first, second)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
 def test_problems(rate: float) -> list[Problem]:
     """Test graphs of the standard benchmark at a rate, on five devices."""
     graphs = (graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test")

@@ -55,18 +55,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Site:
-    """A cluster, and what its jobs are made of.
-
-    Attributes
-    ----------
-    folder
-        For plans, checkpoints, savepoints and the store of the watch.
-    """
+    """A cluster, and what its jobs are made of."""
 
     cluster: LocalCluster
-    flink: Flink
     jar: Path
-    folder: Path
+    folder: Path  # for plans, checkpoints, savepoints and the store of the watch
 
     @property
     def store(self) -> dict[str, str]:
@@ -245,7 +238,7 @@ def opened(flink: Flink, jar: Path, folder: Path) -> Iterator[Site]:
     with measured_devices(
         flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=settings
     ) as cluster:
-        yield Site(cluster, flink, jar, folder)
+        yield Site(cluster, jar, folder)
 
 
 @click.command()

@@ -24,28 +24,14 @@ STEP_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of the day.
-
-    Attributes
-    ----------
-    rate
-        Tuples/s that arrive, relative to what four TaskManagers carried before.
-    share
-        Share of the tuples with one key.
-    work
-        Factor of the work of the counting operator.
-    is_lost
-        Whether a TaskManager that the job uses is killed at its beginning.
-    swing
-        The rate rises and falls by this share of it, as one period of a sine.
-    """
+    """A part of the day."""
 
     name: str
-    rate: float
-    share: float = 0.0
-    work: float = 1.0
-    is_lost: bool = False
-    swing: float = 0.0
+    rate: float  # tuples/s that arrive, relative to what four TaskManagers carried before
+    share: float = 0.0  # of the tuples with one key
+    work: float = 1.0  # factor of the work of the counting operator
+    is_lost: bool = False  # a TaskManager that the job uses is killed at its beginning
+    swing: float = 0.0  # the rate rises and falls by this share of it, as one period of a sine
 
 
 DAY = (
@@ -61,60 +47,30 @@ DAY = (
 
 
 class Moment(NamedTuple):
-    """The job at one moment.
+    """The job at one moment."""
 
-    Attributes
-    ----------
-    second
-        Since the beginning of the day.
-    read
-        Tuples that the source has read so far.
-    waits
-        Tuples that have arrived and were not read.
-    machines
-        TaskManagers that the job uses; 0 while it does not run.
-    """
-
-    second: float
-    read: float
-    waits: float
-    machines: int
+    second: float  # since the beginning of the day
+    read: float  # tuples that the source has read so far
+    waits: float  # tuples that have arrived and were not read
+    machines: int  # TaskManagers that the job uses; 0 while it does not run
 
 
 class Move(NamedTuple):
-    """A move, or a replacement of a TaskManager.
+    """A move, or a replacement of a TaskManager."""
 
-    Attributes
-    ----------
-    second
-        When it was begun.
-    outage
-        Seconds for which the job did not run; None if unknown.
-    """
-
-    second: float
+    second: float  # when it was begun
     kind: str
-    outage: float | None
+    outage: float | None  # seconds for which the job did not run; None if unknown
 
 
 class PhaseResult(NamedTuple):
-    """What became of a phase.
-
-    Attributes
-    ----------
-    in_time
-        Share of the moments at which no tuple waited too long.
-    machines
-        Mean number of TaskManagers that the job used.
-    is_settled
-        Whether the job was in time at the end of the phase, after at most one move.
-    """
+    """What became of a phase."""
 
     name: str
-    in_time: float
-    machines: float
+    in_time: float  # share of the moments at which no tuple waited too long
+    machines: float  # mean number of TaskManagers that the job used
     moves: int
-    is_settled: bool
+    is_settled: bool  # whether it was in time at the end, after at most one move
 
 
 @dataclass(frozen=True)

@@ -14,25 +14,18 @@ from streamplace.io.graphs import graph_to_dict
 SITE = """
 import os, signal, sys
 
+def interrupt(_=None):
+    os.kill(os.getpid(), signal.SIGINT)
+    any(())
+
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == os.environ["INTERRUPTING"]:
-            os.kill(os.getpid(), signal.SIGINT)
+            interrupt()
 
 sys.meta_path.insert(0, Interrupting())
 """
-IN_A_DESTRUCTOR = SITE.replace(
-    "class Interrupting:",
-    """
-class Destroyed:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
-        any(())
-
-class Interrupting:""",
-).replace(
-    "            os.kill(os.getpid(), signal.SIGINT)\n\nsys", "            Destroyed()\n\nsys"
-)
+IN_A_DESTRUCTOR = SITE.replace(" interrupt()", " type('Destroyed', (), {'__del__': interrupt})()")
 """Python drops exceptions there."""
 AT_A_WORKER = """
 import os, signal, sys

@@ -5,11 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from planning_cases import pipeline
+from planning_cases import chain, pipeline
 
 from streamplace.control import problem as control_problem
 from streamplace.control.policy import POLICIES
 from streamplace.io.graphs import write_graph
+from streamplace.model import Operator
 from streamplace.planning.result import FILES
 
 OFFERS = """
@@ -25,6 +26,7 @@ price = 0.35
 mips = 4
 cores = 8
 """
+OF_2000 = ("--rate", "2000", "--offers", "offers.toml", "--evaluations", "20000")
 QUICK = ("--offers", "offers.toml", "--evaluations", "2000", "--settings", "one.toml")
 
 
@@ -35,6 +37,13 @@ def folder(tmp_path, run):
     (tmp_path / "offers.toml").write_text(OFFERS)
     (tmp_path / "one.toml").write_text("jobs = 1\n")
     return tmp_path
+
+
+def write_problem(**parts):
+    """Write a problem of the graph; returns its file."""
+    graph = json.loads(Path("graph.json").read_text())
+    Path("problem.json").write_text(json.dumps({"graph": graph, **parts}))
+    return "problem.json"
 
 
 def test_a_plan_is_written_for_the_other_commands(folder, run):
@@ -60,33 +69,26 @@ def test_given_machines_are_used_sparingly(folder, run):
     assert "need 1 machine. No plan needs fewer." in run("plan", "graph.json", *options[:-1]).out
 
 
-def test_costs_of_a_problem_are_refused(folder, refusal):
+@pytest.mark.usefixtures("folder")
+def test_costs_of_a_problem_are_refused(refusal):
     """The cheapest plan of the graph alone is not that of the problem."""
-    parts = {"cluster": {"devices": [{"name": "d"}]}, "seconds": [[1e-6]] * 3}
-    graph = json.loads((folder / "graph.json").read_text())
-    (folder / "problem.json").write_text(json.dumps({"graph": graph, **parts}))
-    assert "seconds" in refusal("plan", "problem.json", "--rate", "2000", "--offers", "offers.toml")
+    problem = write_problem(cluster={"devices": [{"name": "d"}]}, seconds=[[1e-6]] * 3)
+    assert "seconds" in refusal("plan", problem, *OF_2000)
 
 
 def test_constraints_of_a_problem_count_unless_others_are_given(folder, run, refusal):
-    graph = json.loads((folder / "graph.json").read_text())
-    a, b = (row["name"] for row in graph["operators"][:2])
-    problem = {"graph": graph, "constraints": {"exlocate": [[a, b]]}}
-    (folder / "problem.json").write_text(json.dumps(problem))
-    (folder / "rules.toml").write_text(f'exlocate = [["{a}", "{b}"]]\n')
-    options = ("--rate", "2000", "--offers", "offers.toml", "--evaluations", "20000")
+    problem = write_problem(constraints={"exlocate": [["source", "count"]]})
+    (folder / "rules.toml").write_text('exlocate = [["source", "count"]]\n')
     rules = ("--constraints", "rules.toml")
-    alike = run("plan", "graph.json", *options, *rules).out
-    assert run("plan", "problem.json", *options).out == alike
-    assert "beside those of the problem" in refusal("plan", "problem.json", *options, *rules)
+    alike = run("plan", "graph.json", *OF_2000, *rules).out
+    assert run("plan", problem, *OF_2000).out == alike
+    assert "beside those of the problem" in refusal("plan", problem, *OF_2000, *rules)
 
 
-def test_the_cluster_of_a_problem_does_not_matter(folder, run):
-    graph = json.loads((folder / "graph.json").read_text())
-    problem = {"graph": graph, "cluster": {"devices": [{"name": "d"}]}}
-    (folder / "problem.json").write_text(json.dumps(problem))
-    options = ("--rate", "2000", "--offers", "offers.toml", "--evaluations", "20000")
-    assert run("plan", "problem.json", *options).out == run("plan", "graph.json", *options).out
+@pytest.mark.usefixtures("folder")
+def test_the_cluster_of_a_problem_does_not_matter(run):
+    problem = write_problem(cluster={"devices": [{"name": "d"}]})
+    assert run("plan", problem, *OF_2000).out == run("plan", "graph.json", *OF_2000).out
 
 
 def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder, run):
@@ -122,27 +124,15 @@ def test_without_a_rate_the_plan_is_for_that_of_the_graph(run):
         assert answer["rate"] == pytest.approx(rate)
 
 
-CLICKS = {
-    "name": "clicks",
-    "operators": [{"name": "src", "ipt": 1e5, "rate": 1e4}, {"name": "count", "ipt": 1e5}],
-    "streams": [{"from": "src", "to": "count"}],
-}
-
-
-ONE_OFFER = "[[offers]]\nname = 'small'\nprice = 0.1\ncores = 1\n"
-
-
-RATES = [5e3, 5e3, 4e4, 4e4, 5e3, 5e3]
-
-
 @pytest.fixture
 def scheduling(tmp_path, monkeypatch):
     """A day of six hours, of which two need several machines; few plans are enough for it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(control_problem, "PLANS", 8)
-    Path("graph.json").write_text(json.dumps(CLICKS))
-    Path("offers.toml").write_text(ONE_OFFER)
-    rows = [f"{3600 * hour},{rate}" for hour, rate in enumerate(RATES)]
+    clicks = chain(Operator("src", ipt=1e5, rate=1e4), Operator("count", ipt=1e5))
+    write_graph(clicks, "graph.json")
+    Path("offers.toml").write_text("[[offers]]\nname = 'small'\nprice = 0.1\ncores = 1\n")
+    rows = [f"{3600 * hour},{rate}" for hour, rate in enumerate([5e3, 5e3, 4e4, 4e4, 5e3, 5e3])]
     Path("day.csv").write_text("\n".join(["time,rate", *rows]))
     Path("hourly.toml").write_text("slot = '1h'\njobs = 1\n")
     files = "--trace day.csv --offers offers.toml --settings hourly.toml"

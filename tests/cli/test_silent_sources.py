@@ -20,19 +20,23 @@ XML = """\
 """
 
 
-def written(operators=OPERATORS):
+def _graph(**rates):
+    operators = [o | {"rate": rates[o["name"]]} if o["name"] in rates else o for o in OPERATORS]
+    return {"operators": operators, "streams": [{"from": u, "to": v} for u, v in STREAMS]}
+
+
+def written():
     """The graph in three formats, by file name."""
-    nodes = [{"id": o["name"], **{k: v for k, v in o.items() if k != "name"}} for o in operators]
+    nodes = [{"id": o["name"], **{k: v for k, v in o.items() if k != "name"}} for o in OPERATORS]
     links = [{"source": u, "target": v} for u, v in STREAMS]
     elements = [
         f'<node id="{o["name"]}"><data key="ipt">{o["ipt"]}</data>'
         f'<data key="rate">{o.get("rate", 0)}</data></node>'
-        for o in operators
+        for o in OPERATORS
     ]
     elements += [f'<edge source="{u}" target="{v}"/>' for u, v in STREAMS]
-    streams = [{"from": u, "to": v} for u, v in STREAMS]
     return {
-        "g.json": json.dumps({"operators": operators, "streams": streams}),
+        "g.json": json.dumps(_graph()),
         "links.json": json.dumps({"nodes": nodes, "links": links}),
         "g.graphml": XML.format("".join(elements)),
     }
@@ -102,8 +106,3 @@ def test_without_a_rate_above_0_or_below_0_a_graph_is_refused(refusal, rates):
     Path("bad.json").write_text(json.dumps(_graph(**rates)))
     error = refusal("place", "bad.json")
     assert "a rate above 0" in error or "rate is -1.0; it should be greater than" in error
-
-
-def _graph(**rates):
-    operators = [o | {"rate": rates[o["name"]]} if o["name"] in rates else o for o in OPERATORS]
-    return {"operators": operators, "streams": [{"from": u, "to": v} for u, v in STREAMS]}

@@ -87,14 +87,11 @@ def check_start(folder, limit, *words):
     pytest.fail(f"{min(ours):.3f} s of CPU, and {min(numpy):.3f} s to import numpy")
 
 
-def test_simulate_starts_in_three_times_the_cpu_of_numpy(folder):
-    started(folder, *SIMULATE)  # which writes the byte code
-    check_start(folder, 3, *SIMULATE)
-
-
-def test_simulate_starts_in_four_times_the_cpu_of_numpy_without_byte_code(folder):
-    """Where Python cannot write that of our packages; others have theirs."""
-    check_start(folder, 4, "-B", *SIMULATE)
+@pytest.mark.parametrize(("limit", "options"), [(3, ()), (4, ("-B",))])
+def test_simulate_starts_in_few_times_the_cpu_of_numpy(folder, limit, options):
+    """With -B, Python cannot write the byte code of our packages; others have theirs."""
+    started(folder, *options, *SIMULATE)  # which writes the byte code
+    check_start(folder, limit, *options, *SIMULATE)
 
 
 def test_a_first_placement_takes_little_time_and_memory(folder):

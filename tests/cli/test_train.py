@@ -173,27 +173,20 @@ def test_a_small_validation_is_warned_of_once(run, data, caplog, graphs, warning
         ("--start", "b.jsonl", "b.jsonl: "),
         ("--start", "shipped", "'stub'"),
         ("--out", "b.jsonl", "b.jsonl: "),
+        ("--config", "[training]\nepoch = 3\n", "[training] has no option 'epoch'"),
+        ("--config", "[training]\nepochs = 'three'\n", "[training]: epochs is 'three'"),
+        ("--config", "[model]\nwidth = 3\n", "[model] has no option 'width'"),
+        ("--config", "[modle]\nbias = true\n", "'modle'"),
     ],
 )
 def test_bad_options_end_in_one_line(refusal, data, option, value, place):
-    options = {"--data": "b.jsonl", "--out": "x"} | {option: value}
-    assert place in refusal("train", "stub", *(word for pair in options.items() for word in pair))
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("[training]\nepoch = 3\n", "[training] has no option 'epoch'"),
-        ("[training]\nepochs = 'three'\n", "[training]: epochs is 'three'"),
-        ("[model]\nwidth = 3\n", "[model] has no option 'width'"),
-        ("[modle]\nbias = true\n", "'modle'"),
-    ],
-)
-def test_a_bad_config_is_one_line(refusal, data, text, place):
-    Path("c.toml").write_text(text)
-    message = refusal(*STUB, "--out", "x", "--config", "c.toml")
-    assert "c.toml" in message
+    """Those of a file with its name."""
+    if is_file := option == "--config":
+        Path("c.toml").write_text(value)
+    options = {"--data": "b.jsonl", "--out": "x", option: "c.toml" if is_file else value}
+    message = refusal("train", "stub", *(word for pair in options.items() for word in pair))
     assert place in message
+    assert "c.toml" in message or not is_file
 
 
 def test_a_config_file_changes_the_preset(run, data):

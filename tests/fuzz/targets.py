@@ -57,22 +57,13 @@ Seeds = Callable[[], Sequence[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A reader.
-
-    Attributes
-    ----------
-    read
-        Takes the content of a file and a folder to put it in; raises StreamplaceError or returns.
-    seeds
-        Makes valid contents, at first use.
-    share
-        It gets one of so many inputs.
-    """
+    """A reader."""
 
     name: str
+    # Takes the content of a file and a folder to put it in; raises StreamplaceError or returns.
     read: Callable[[bytes, Path], Any]
-    seeds: Seeds
-    share: int = 1
+    seeds: Seeds  # makes valid contents, at first use
+    share: int = 1  # it gets one of so many inputs
 
 
 def targets():

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from placer_cases import best_of_all
 from planning_cases import chain
-from problems import hungry, ruled_and_hungry
 
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
@@ -76,14 +74,6 @@ def test_exact_is_the_best_of_all_that_fit(sizes, rooms):
     result = PLACERS["exact"].place(problem, judge, budget=Budget(None, 200_000))
     assert result.value == pytest.approx(best)
     assert result.bound == pytest.approx(best, rel=1e-6)
-
-
-@pytest.mark.parametrize("placer", ["auto", "exact"])
-@pytest.mark.parametrize("problem", [hungry(), ruled_and_hungry()], ids=["hungry", "ruled"])
-def test_a_search_finds_the_best_that_fits(placer, problem):
-    judge, budget = OBJECTIVES["throughput"], Budget(None, 30_000)
-    result = PLACERS[placer].place(problem, judge, budget=budget)
-    assert result.value == pytest.approx(best_of_all(problem))
 
 
 @pytest.mark.slow

@@ -66,16 +66,6 @@ def test_a_condition_is_met_within_milliseconds_of_work(placer, monkeypatch):
     assert result.value < 5
 
 
-def test_the_fewest_devices_that_keep_up_are_found():
-    """Three operators of 40 %: two devices carry them, one does not."""
-    light = chain(3).at_rate(chain(3).source_rate * 0.9)
-    cluster = Cluster.uniform(3, bandwidth="100 Gbps")
-    result = place(light, cluster, objective="devices", require=["throughput>=1"])
-    assert result.value == 2
-    assert result.objective == "devices with throughput>=1"
-    assert OBJECTIVES["throughput"].value(Problem(light, cluster), result.placement) == 1.0
-
-
 @pytest.mark.parametrize(
     ("asked", "condition", "complaint"),
     [

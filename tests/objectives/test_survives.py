@@ -8,6 +8,7 @@ from ruled_problems import drawn
 
 from streamplace import (
     Cluster,
+    Constraints,
     Operator,
     Problem,
     Stream,
@@ -32,24 +33,28 @@ def solvable(n=5, most_devices=4, seeds=range(150)):
             problem = drawn(rng, n, d)
         except StreamplaceError:
             continue
-        every = np.array([*product(range(d), repeat=n)], np.int32)
+        every = every_placement(problem)
         places = every[problem.legal(every)]
         if len(places):
             yield problem, places, rng
 
 
 def after_loss(problem, place, lost):
-    """Highest throughput with the operators of a device on others: all are tried."""
-    try:
-        rest = problem.without(problem.cluster.devices.name[lost])
-    except StreamplaceError:  # some operator may run nowhere else
-        return 0.0
-    rows = np.flatnonzero(place == lost)
-    tried = np.array([*product(range(rest.n_devices), repeat=len(rows))], np.int32)
-    batch = np.tile(place - (place > lost), (len(tried), 1)).astype(np.int32)
-    batch[:, rows] = tried
-    batch = batch[rest.legal(batch)]
-    return max(THROUGHPUT.values(rest, batch), default=0.0)
+    """Highest throughput of all placements that differ in the lost operators alone, without pins.
+
+    So the page on the models defines it.
+    """
+    rules = problem.constraints
+    bare = Constraints(None, rules.colocate, rules.exlocate, rules.allowed)
+    every = every_placement(problem)
+    differs = ((every == place) | (place == lost)).all(axis=1) & (every != lost).all(axis=1)
+    legal = Problem(problem.graph, problem.cluster, bare).legal(every)
+    return max(THROUGHPUT.values(problem, every[differs & legal]), default=0.0)
+
+
+def every_placement(problem):
+    """All placements, also those that the rules forbid."""
+    return np.array([*product(range(problem.n_devices), repeat=problem.n_operators)], np.int32)
 
 
 def test_what_survives_is_the_best_of_all_places_of_the_lost_operators():

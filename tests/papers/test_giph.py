@@ -1,6 +1,6 @@
 """GiPH's gpNet, forward pass and episode, against what the paper says literally."""
 
-from itertools import islice
+from itertools import product
 
 import giph_reference as literal
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from improving_episodes import (
+    PAPER,
     check_episodes_side_by_side,
     check_steps_learned_from_apart,
     check_tensors_are_where_the_parameters_are,
@@ -21,7 +22,6 @@ from strategies import problems
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS
 from streamplace.model.problem import random_placements
-from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.policy import GiphPolicy, first_criticality
 from streamplace.papers.improving.batch import TaskBatch
@@ -29,8 +29,6 @@ from streamplace.papers.improving.episodes import improver_of
 
 pytestmark = pytest.mark.slow
 
-PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
-"""Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 SOME = {name: PROBLEMS[name] for name in ("diamond", "heterogeneous", "constrained", "joined")}
 ALL = [*SOME.values(), PAPER]
 PRINTED, PRINTED_TASKS = (MODELS[name].presets["paper"].model for name in ("giph", "giph-task-eft"))
@@ -87,26 +85,22 @@ def test_a_walk_sees_every_placements_gpnet(problem, name):
             assert mine[2:] == pytest.approx(theirs[2:], abs=2e-3)
 
 
-@pytest.mark.parametrize("config", [GiphConfig(), PRINTED], ids=["giph", "printed"])
-@pytest.mark.parametrize("problem", ALL)
-def test_scores_are_those_of_the_papers_equation(problem, config):
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [*product(("giph", "printed"), ALL), ("sage", SOME["heterogeneous"])],
+)
+def test_scores_are_those_of_the_papers_equation(problem, name):
+    """Of GraphSAGE those of three layers along the streams."""
+    config = CONFIGS[name]
     policy = policy_of(config)
     steps = seen(policy, problem, steps=1)
     criticality = literal.heeded(problem, steps.places[0], literal.first_criticality(problem))
     net = literal.gp_net(problem, steps.places[0], criticality)
     net = literal.as_printed(net) if config.printed else net
-    wanted = literal.scores(net, arrays_of(policy), problem.graph.order.tolist())
-    found = policy(*steps.inputs[0]).detach().numpy()
-    for i, node in nodes_of(problem, steps.places[0]).items():
-        assert found[i] == pytest.approx(wanted[node], abs=1e-4)
-
-
-def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams():
-    policy, problem = policy_of(CONFIGS["sage"]), SOME["heterogeneous"]
-    steps = seen(policy, problem, steps=1)
-    criticality = literal.heeded(problem, steps.places[0], literal.first_criticality(problem))
-    net = literal.gp_net(problem, steps.places[0], criticality)
-    wanted = literal.sage_scores(net, arrays_of(policy))
+    if name == "sage":
+        wanted = literal.sage_scores(net, arrays_of(policy))
+    else:
+        wanted = literal.scores(net, arrays_of(policy), problem.graph.order.tolist())
     found = policy(*steps.inputs[0]).detach().numpy()
     for i, node in nodes_of(problem, steps.places[0]).items():
         assert found[i] == pytest.approx(wanted[node], abs=1e-4)

@@ -11,13 +11,15 @@ from constructive_cases import (
     assert_training_shortens_passes,
     hdp_policy,
     learner_of,
+    linear,
+    lstm,
     one_hot,
     paper_options,
+    parameter,
     sent_most,
     standard,
 )
 from giph_reference import ends
-from layers_reference import linear, lstm, parameter
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.model.random_numbers import torch_generator

@@ -13,15 +13,16 @@ from constructive_cases import (
     assert_training_shortens_passes,
     hsdag_policy,
     learner_of,
+    linear,
     one_hot,
     paper_options,
     sent_most,
+    sigmoid,
     standard,
 )
 from giph_reference import ends
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layers_reference import linear, sigmoid
 from problems import PROBLEMS
 from strategies import problems as any_problem
 

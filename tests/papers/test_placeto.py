@@ -1,6 +1,5 @@
 """Placeto: what it sees at every visit, and its network."""
 
-from itertools import islice
 from typing import get_args
 
 import giph_reference as literal
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from improving_episodes import (
+    PAPER,
     check_episodes_side_by_side,
     check_steps_learned_from_apart,
     check_tensors_are_where_the_parameters_are,
@@ -21,14 +21,11 @@ from streamsim.passes import GIPH, schedule
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS
-from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.placeto.model import Order
 from streamplace.papers.placeto.policy import OPERATOR_FEATURES, PlacetoPolicy
 
 pytestmark = pytest.mark.slow
 
-PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
-"""Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 ALL = [PAPER, *(PROBLEMS[n] for n in ("diamond", "heterogeneous", "constrained", "disconnected"))]
 ORDERS = get_args(Order)
 

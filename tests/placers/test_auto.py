@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from placer_cases import all_legal, counted, interrupt
+from placer_cases import all_legal, best_of_all, counted, interrupt
 from placer_cases import placed as placed_by
 from planning_cases import chain as in_a_row
 from problems import PROBLEMS, chain, fork_join, random_tasks
@@ -32,10 +32,16 @@ placed = partial(placed_by, "auto")
 PORTFOLIO = ("single", "metis-oracle", "fuser-oracle", "metis")
 
 
-@pytest.mark.parametrize("name", ["chain", "diamond", "fork-join", "constrained", "heterogeneous"])
-def test_small_problems_are_solved_and_proven(name):
-    result = placed(PROBLEMS[name], 50_000)
+@pytest.mark.parametrize("placer", ["auto", "exact"])
+@pytest.mark.parametrize(
+    "name", ["chain", "diamond", "fork-join", "constrained", "heterogeneous",
+             "little memory", "little memory and rules"],
+)  # fmt: skip
+def test_small_problems_are_solved_and_proven(placer, name):
+    result = placed_by(placer, PROBLEMS[name], 50_000)
     assert result.bound == pytest.approx(result.value, rel=1e-8)
+    if "memory" in name:
+        assert result.value == pytest.approx(best_of_all(PROBLEMS[name]))
 
 
 @settings(max_examples=25)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placer_cases import all_legal, best_of_all
+from placer_cases import all_legal, best_of_all, small_problems
 from planning_cases import chain
 from streamsim import throughput
 
@@ -21,36 +21,6 @@ from streamplace.placers.anneal.generic import least_devices_by_cpu
 from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
-
-
-def drawn(seed, sources=1):
-    """A few operators on two or three unlike devices.
-
-    Every other one uses CPU at any rate, and of every other one subtasks have a largest rate.
-    """
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(sources + 2, 6)), int(rng.integers(2, 4))
-    operators = [
-        Operator(
-            f"v{i}",
-            ipt=float(rng.integers(1, 20)) * 1e4,
-            payload=float(rng.integers(200)),
-            rate=1e4 if i < sources else 0.0,
-            parallelism=int(rng.choice([1, 2])),
-            constant=float(rng.choice([0, 0, 100, 500, 1500])),
-            max_rate=float(rng.choice([0, 0, 3e3, 6e3, 9e3])),
-        )
-        for i in range(n)
-    ]
-    streams = [Stream(f"v{rng.integers(v)}", f"v{v}") for v in range(sources, n)]
-    devices = [
-        Device(f"d{i}", mips=float(rng.choice([1000, 2500])), cores=int(rng.choice([1, 2])))
-        for i in range(d)
-    ]
-    bandwidth, overhead = float(rng.choice([1e7, 1e9])), float(rng.choice([0.0, 1e-6]))
-    cluster = Cluster.of(devices, bandwidth=bandwidth, overhead=overhead)
-    rules = Constraints(colocate=[{"v0", "v1"}] if rng.random() < 0.2 else [])
-    return Problem(StreamGraph.of("drawn", operators, streams), cluster, rules)
 
 
 def uneven(seed, sources):
@@ -76,23 +46,11 @@ def uneven(seed, sources):
     return Problem(StreamGraph.of("uneven", operators, streams), Cluster.of(devices))
 
 
-@pytest.mark.parametrize("sources", [1, 2])
-@pytest.mark.parametrize("seed", range(18))
-def test_exact_finds_and_proves_the_best_of_all_placements(seed, sources):
-    """Where no placement carries anything, hardly anything is proven to be the most."""
-    problem = drawn(seed, sources)
-    result = PLACERS["exact"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 200_000))
-    best = best_of_all(problem)
-    assert result.value == pytest.approx(best, rel=1e-9)
-    assert result.bound == pytest.approx(best, rel=1e-7, abs=2e-9)
-
-
 @pytest.mark.parametrize(
     ("name", "share"), [("anneal", 0.85), ("auto", 0.85), ("metis", 0.0), ("pilot", 0.0)]
 )
-@pytest.mark.parametrize("seed", range(8))
-def test_values_are_those_of_the_model_and_bounds_hold(seed, name, share):
-    problem = drawn(seed)
+@given(problem=small_problems(is_limited=True))
+def test_values_are_those_of_the_model_and_bounds_hold(problem, name, share):
     result = PLACERS[name].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 5_000))
     best, place = best_of_all(problem), result.placement.index[None]
     assert result.value == pytest.approx(throughput(problem.instance, place)[0], rel=1e-9)
@@ -134,23 +92,18 @@ def test_exact_is_right_where_a_peak_says_little(operators, devices, pin, best):
     assert result.bound == pytest.approx(best, rel=1e-6)
 
 
-def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate():
-    """Three operators of 0.4 and 0.5 at any rate: one each on three devices."""
-    operators = [Operator(f"v{i}", ipt=1e5, constant=1250, rate=1e4 * (i == 0)) for i in range(3)]
-    problem = Problem(chain(*operators), Cluster.uniform(5))
-    assert least_devices_by_cpu(problem, 1.0) == 3
+@pytest.mark.parametrize(
+    ("ipt", "constant", "rules", "by_cpu"),
+    [(1e5, 1250, Constraints(), 3), (1e3, 0, Constraints(exlocate=[{"v0", "v1", "v2"}]), 1)],
+    ids=["0.4 and 0.5 at any rate", "apart by a rule"],
+)
+def test_the_fewest_devices_that_carry_a_rate(ipt, constant, rules, by_cpu):
+    """One for each of three operators."""
+    operators = [Operator(f"v{i}", ipt, constant=constant, rate=1e4 * (i == 0)) for i in range(3)]
+    problem = Problem(chain(*operators), Cluster.uniform(5), rules)
+    assert least_devices_by_cpu(problem, 1.0) == by_cpu
     judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
     result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 20_000))
-    assert result.value == 3
-
-
-def test_rules_bound_the_fewest_devices_that_carry_a_rate():
-    """Three operators that must be apart need three devices, although the CPU of one is enough."""
-    operators = [Operator(f"v{i}", ipt=1e3, rate=1e4 * (i == 0)) for i in range(3)]
-    rules = Constraints(exlocate=[{"v0", "v1", "v2"}])
-    problem = Problem(chain(*operators), Cluster.uniform(5), rules)
-    judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
-    result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 2000))
     assert result.value == result.bound == 3
 
 

@@ -39,16 +39,6 @@ def stressed(k, depth, seed):
     return Problem(graph.at_rate(2e4), Cluster.uniform(5))
 
 
-@pytest.mark.parametrize("sources", [1, 2, 3])
-@given(data=st.data())
-def test_nothing_beats_the_proven_optimum(sources, data):
-    """Small problems of all kinds, against every placement there is."""
-    problem = data.draw(small_problems(sources))
-    result = solved(problem)
-    assert result.value == pytest.approx(best_of_all(problem), abs=1e-9)
-    assert result.bound == pytest.approx(result.value, abs=1e-6)
-
-
 @pytest.mark.parametrize("sources", [1, 3])
 @given(data=st.data(), evaluations=st.integers(1, 40))
 def test_the_bound_holds_at_any_budget(sources, data, evaluations):

@@ -44,11 +44,14 @@ def best_shares(problem):
     return max(every, key=lambda shares: np.sort(shares).round(9).tolist())
 
 
-@pytest.mark.parametrize("sources", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("sources", "is_limited"),
+    [(1, False), (2, False), (3, False), (1, True), (2, True), (3, True), (5, True)],
+)
 @given(data=st.data())
-def test_nothing_beats_the_optimum_beside_limits(sources, data):
+def test_nothing_beats_the_proven_optimum(sources, is_limited, data):
     """Not the least share, nor the shares beside stuck sources."""
-    problem = data.draw(limited(sources, sources + 3))
+    problem = data.draw(small_problems(sources, sources + 3, is_limited))
     result = proven(problem, Budget(seconds=20))
     assert result.value == pytest.approx(best_of_all(problem), abs=1e-8)
     assert result.bound == pytest.approx(result.value, abs=2e-7)

@@ -1,8 +1,6 @@
 """The extension module: whatever comes in is an answer or an error, and problems can be shared."""
 
-import signal
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 from core_calls import NEVER_CALLED, moves, record, spoiled
 from everything import OF_STREAMS, OF_TASKS, OTHERS, write_examples
 from problems import PROBLEMS
+from running import Late, ended_after
 from streamsim import _core, throughput
 from streamsim.passes import merged_order, operator_times
 from streamsim.sources import leading_to
@@ -30,10 +29,6 @@ from streamplace.scheduling.tasks import tasks_of
 
 SECONDS = 0.1
 """Time after which a signal ends a call, as Ctrl-C does."""
-
-
-class Late(Exception):
-    """A call that was ended."""
 
 
 ERRORS = (Late, ValueError, TypeError, OverflowError, AttributeError)
@@ -120,24 +115,6 @@ def names():
 
 def test_commands_use_all_of_the_core(calls):
     assert sorted(set(names()) - set(calls)) == []
-
-
-@contextmanager
-def ended_after(seconds):
-    """Raise `Late` by a signal when the block takes longer."""
-
-    def end(*_):
-        raise Late
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:  # the timer rings once, perhaps while it is turned off
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.slow)])

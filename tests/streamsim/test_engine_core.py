@@ -1,52 +1,26 @@
 """The engine in the core: signals, threads, memory and wrong arguments."""
 
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from engine_cases import chain
+from running import Late, ended_after
 from streamsim import _core
 from streamsim.engine import Settings, observe, simulate, simulate_every_tick, tuple_times
 from streamsim.engine.wiring import wire
-from streamsim.instance import WindowedOperator, build_instance
+from streamsim.instance import WindowedOperator
 
 
 def pair(**more):
     """A source and a sink on two devices."""
-    return build_instance(
-        rate=[100, 0],
-        seconds=[[1e-3], [2e-3]],
-        source=[0],
-        target=[1],
-        device_type=[0, 0],
-        seconds_per_byte=np.full((2, 2), 1e-6),
-        **more,
-    )
-
-
-class Alarm(Exception):
-    """Raised in the main thread after a while, as KeyboardInterrupt is by Ctrl-C."""
-
-
-@pytest.fixture
-def alarm():
-    """Raise `Alarm` after a fifth of a second."""
-
-    def ring(*_):
-        raise Alarm
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    return chain(1e-3, 2e-3, devices=2, seconds_per_byte=np.full((2, 2), 1e-6), **more)
 
 
 LONG = Settings(duration=3e6, dt=1.0)
 
 
-@pytest.mark.usefixtures("alarm")
 @pytest.mark.parametrize(
     "run",
     [
@@ -60,7 +34,7 @@ LONG = Settings(duration=3e6, dt=1.0)
 def test_a_signal_ends_a_run(run):
     """Ctrl-C does not wait for the end of a long run."""
     began = time.monotonic()
-    with pytest.raises(Alarm):
+    with pytest.raises(Late), ended_after(0.2):
         run(pair())
     assert time.monotonic() - began < 5
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from engine_cases import chain
 from streamsim import WindowedOperator, build_instance
 from streamsim.engine import Settings, mean_service, tuple_times
 from streamsim.latency import latencies
@@ -11,16 +12,7 @@ LOADS = (0.5, 0.8, 0.95)
 
 def in_a_row(*seconds, rate=1.0, **more):
     """A source that costs nothing, and operators with these seconds, each on its own device."""
-    n = len(seconds) + 1
-    facts = {
-        "rate": [rate] + [0] * (n - 1),
-        "seconds": [[0], *([s] for s in seconds)],
-        "source": range(n - 1),
-        "target": range(1, n),
-        "device_type": [0] * n,
-        "seconds_per_byte": np.zeros((n, n)),
-    }
-    return build_instance(**{**facts, **more})
+    return chain(0, *seconds, rate=rate, devices=len(seconds) + 1, **more)
 
 
 def mean(instance, placement=None, **how):

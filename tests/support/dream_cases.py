@@ -4,9 +4,12 @@ import torch
 from problems import chain, diamond, fork_join
 
 from streamplace.learn.env import ProblemTensors
+from streamplace.learn.models.dream import policy
 from streamplace.learn.models.dream.features import operator_features, operator_scale
 from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.network import built_module
+from streamplace.learn.registry import MODELS as REGISTERED
+from streamplace.learn.registry import LearningTask
 from streamplace.model import Cluster, Problem
 
 MODELS = ["dream", "encdec", "encdec-gnn"]
@@ -41,6 +44,17 @@ def policy_of(model, seed=0, **changes):
         for parameter in policy.parameters():
             parameter.mul_(2)
     return policy
+
+
+def learner_of(model, preset, problems, validation=(), **changes):
+    """Small learner by a preset, with parameters large enough to have opinions."""
+    config = REGISTERED[model].presets[preset].model.model_copy(update={"width": 8, **changes})
+    torch.manual_seed(0)
+    learner = policy.learner_of(LearningTask(problems, validation, seed=0), config, model)
+    with torch.no_grad():
+        for parameter in learner.module.parameters():
+            parameter.mul_(2)
+    return learner
 
 
 def features_of(policy, problem):

@@ -7,6 +7,10 @@ import numpy as np
 import torch
 
 from streamplace.model.problem import random_placements
+from streamplace.papers.families.giph import Giph, giph
+
+PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))[1]
+"""Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 
 
 @dataclass

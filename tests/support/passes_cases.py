@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from passes_reference import Task
 from streamsim import build_instance
+from streamsim.pass_rules import Network
 from streamsim.passes import Pass, compile_pass, stream_records
 from streamsim_strategies import Description, descriptions
 
+NETWORKS: list[Network] = ["free", "sender", "link", "port", "shared"]
+networks = st.sampled_from(NETWORKS)
 GOLDEN = Path(__file__).parents[1] / "streamsim" / "passes" / "golden"
 
 

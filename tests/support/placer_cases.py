@@ -133,18 +133,24 @@ def _graphs(draw, sources, most, is_limited):
     constants = st.sampled_from([0.0, 0.0, 0.1, 0.4] if is_limited else [0.0])
     max_rates = st.sampled_from([0.0, 0.0, 1.5] if is_limited else [0.0])
     rates = st.sampled_from([1e-6, 0.5, 1.0, 2.0] if is_limited else [0.5, 1.0, 2.0])
+    subtasks = st.sampled_from([1, 1, 2] if is_limited else [1])
     operators = [
         Operator(
             f"o{i}",
             ipt=draw(WEIGHTS) * 1e6,
             payload=draw(WEIGHTS) * 1e3,
             rate=draw(rates) if i < sources else 0.0,
+            parallelism=draw(subtasks),
             constant=draw(constants),
             max_rate=draw(max_rates),
         )
         for i in range(n)
     ]
-    pairs = [(draw(st.integers(0, v - 1)), v) for v in range(sources, n)]
+    parallelism = [operator.parallelism for operator in operators]
+    kinds, pairs = (
+        ["", "", "", "chained"],
+        [(draw(st.integers(0, v - 1)), v) for v in range(sources, n)],
+    )
     extra = draw(
         st.lists(st.tuples(st.integers(0, n - 1), st.integers(sources, n - 1)), max_size=3)
     )
@@ -154,7 +160,7 @@ def _graphs(draw, sources, most, is_limited):
             f"o{u}",
             f"o{v}",
             selectivity=draw(WEIGHTS) + 0.1,
-            partitioning=draw(st.sampled_from(["", "", "", "chained"])),
+            partitioning=draw(st.sampled_from(kinds if parallelism[u] == parallelism[v] else [""])),
             ipt=draw(st.sampled_from([0, 0, 2e5])),
         )
         for u, v in pairs
@@ -191,7 +197,7 @@ def _clusters(draw, n):
 def small_problems(draw, sources=1, most=6, is_limited=False):
     """Problems of few operators, with constraints that can be met.
 
-    In limited ones, operators use CPU at any rate, and have largest rates.
+    In limited ones, operators use CPU at any rate, have subtasks, and these have largest rates.
     """
     n_devices = draw(st.integers(1, 3))
     graph = draw(_graphs(sources, most, is_limited))

@@ -193,8 +193,9 @@ def ruled_cluster(seed):
     return graph, Cluster.of(devices, bandwidth=speed), rules
 
 
-def cheapest_of_cluster(graph, cluster, constraints):
+def cheapest_of_cluster(question):
     """Least price, or number without prices, of the devices of all placements that carry it."""
+    graph, cluster, constraints = question
     price = cluster.devices.price if cluster.devices.price.any() else np.ones(len(cluster))
     least = np.inf
     for p in itertools.product(*(range(1, n + 1) for n in graph.operators.max_parallelism)):

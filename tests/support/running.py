@@ -1,8 +1,9 @@
-"""Processes of this machine, as Linux tells of them, and what they have written so far."""
+"""Processes of this machine, as Linux tells of them, what they have written, and when they end."""
 
 import os
 import signal
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -29,3 +30,25 @@ def assert_end(*processes):
 def lines_in(path):
     """How many lines a file has by now."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+class Late(Exception):
+    """A call that was ended."""
+
+
+@contextmanager
+def ended_after(seconds):
+    """Raise `Late` by a signal when the block takes longer."""
+
+    def end(*_):
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:  # the timer rings once, perhaps while it is turned off
+        signal.signal(signal.SIGALRM, before)

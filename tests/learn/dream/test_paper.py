@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import dream_cases
 import numpy as np
 import pytest
 import torch
@@ -11,10 +12,7 @@ from problems import diamond, fork_join
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.env import Environment
-from streamplace.learn.models.dream import policy
 from streamplace.learn.models.dream.features import operator_features
-from streamplace.learn.registry import MODELS as REGISTERED
-from streamplace.learn.registry import LearningTask
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
 FIVE = Cluster.uniform(5, mips=2500, bandwidth="1000Mbps")
@@ -22,14 +20,7 @@ PROBLEMS = (Problem(diamond(), FIVE), Problem(fork_join(3), FIVE))
 
 
 def learner_of(model, problems=PROBLEMS):
-    config: Any = REGISTERED[model].presets["paper"].model
-    small = config.model_copy(update={"width": 8, "embedding": 3})
-    torch.manual_seed(0)
-    learner = policy.learner_of(LearningTask(problems, (), seed=0), small, model)
-    with torch.no_grad():
-        for parameter in learner.module.parameters():
-            parameter.mul_(2)  # large enough to have opinions
-    return learner
+    return dream_cases.learner_of(model, "paper", problems, embedding=3)
 
 
 def features(problem):

@@ -2,12 +2,12 @@
 
 import os
 from types import SimpleNamespace
-from typing import Any
 
+import dream_cases
 import numpy as np
 import pytest
 import torch
-from dream_cases import FIVE, MODELS, PROBLEMS, batch_of, drawn, options
+from dream_cases import FIVE, MODELS, PROBLEMS, batch_of, drawn, log_probabilities, options
 from histories import InterruptsEpoch, assert_same
 from problems import chain, diamond, fork_join
 
@@ -17,13 +17,10 @@ from streamplace.learn.algorithms.baselines import favouring_gains
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import TrainingConfig
 from streamplace.learn.constructive.memory import random_placements
-from streamplace.learn.models.dream import policy
 from streamplace.learn.models.dream.additive import MaxPooling, neighbours
 from streamplace.learn.models.dream.features import operator_features
 from streamplace.learn.models.dream.model import AllocatorConfig
 from streamplace.learn.models.dream.network import GraphEncoder
-from streamplace.learn.registry import MODELS as REGISTERED
-from streamplace.learn.registry import LearningTask
 from streamplace.model import Problem
 
 GRAPHS = (fork_join(6), diamond(), chain(4, payload=6e4), fork_join(3))
@@ -31,14 +28,7 @@ OURS = tuple(Problem(graph, FIVE) for graph in GRAPHS)
 
 
 def learner_of(model, problems=OURS, **changes):
-    config: Any = REGISTERED[model].presets["paper-code"].model
-    torch.manual_seed(0)
-    small = config.model_copy(update={"width": 8, **changes})
-    learner = policy.learner_of(LearningTask(problems, problems, seed=0), small, model)
-    with torch.no_grad():
-        for parameter in learner.module.parameters():
-            parameter.mul_(2)  # large enough to have opinions
-    return learner
+    return dream_cases.learner_of(model, "paper-code", problems, problems, **changes)
 
 
 def test_graphsage_pools_the_maximum_of_the_neighbours():
@@ -122,15 +112,6 @@ def test_probabilities_fit_the_equations(model):
         assert found.log_probability[0, 0].item() == pytest.approx(taken.item(), abs=1e-5)
         spread = -(expected * expected.log()).sum() / len(row)
         assert found.entropy[0, 0].item() == pytest.approx(spread.item(), abs=1e-5)
-
-
-def log_probabilities(module, batch, placements):
-    """Log-probabilities [G, S, N, D] along placements."""
-    step, found = module.decoder.step, []
-    module.decoder.step = lambda *inputs: found.append(step(*inputs)) or found[-1]
-    module(batch, 0, placements)
-    del module.decoder.step
-    return torch.stack([log_p for log_p, _, _ in found], dim=2).detach()
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -178,6 +178,13 @@ def beginning(problem):
     return view, min((one for one in first_schedules(view) if one.complete), key=span)
 
 
+def rebuilt_by(made, view, before):
+    """Devices that the likeliest decisions choose, their schedule, and what was seen."""
+    free = np.full((1, view.tasks.n_tasks), -1, np.int32)
+    network = weights_of(PilotMakespanNetwork, arrays_of(made))
+    return recorded_rollouts(view, before, network, free, free.astype(np.float32))
+
+
 @given(problem=problems(), seed=st.integers(0, 5), disturbed=st.booleans())
 def test_decisions_fit_the_equations(problem, seed, disturbed):
     made, (view, schedule) = module(seed), beginning(problem)
@@ -186,9 +193,7 @@ def test_decisions_fit_the_equations(problem, seed, disturbed):
     n = view.tasks.n_tasks
     noise = np.random.default_rng(seed).random(n) if disturbed else np.zeros(n)
     before = previous_of(view.tasks, schedule, noise)
-    free, greedy = np.full((1, n), -1, np.int32), np.full((1, n), -1, np.float32)
-    network = weights_of(PilotMakespanNetwork, arrays_of(made))
-    chosen, rebuilt, record = recorded_rollouts(view, before, network, free, greedy)
+    chosen, rebuilt, record = rebuilt_by(made, view, before)
     state = RebuiltSchedule(problem, before)
     for t, v in enumerate(before.order.tolist()):
         rows, step = measured(state, v, t)
@@ -207,10 +212,7 @@ def test_torch_prefers_what_the_kernels_prefer():
     made = module()
     view, schedule = beginning(PROBLEMS[0])
     before = previous_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
-    free = np.full((1, view.tasks.n_tasks), -1, np.int32)
-    greedy = np.full(free.shape, -1, np.float32)
-    network = weights_of(PilotMakespanNetwork, arrays_of(made))
-    chosen, _, record = recorded_rollouts(view, before, network, free, greedy)
+    chosen, _, record = rebuilt_by(made, view, before)
     log_p = made(*map(torch.from_numpy, joined([record]))).detach().numpy()
     assert log_p[np.arange(len(log_p)), chosen[0]] == pytest.approx(log_p.max(axis=1), abs=1e-4)
     assert np.isneginf(log_p[~record.open[0]]).all()

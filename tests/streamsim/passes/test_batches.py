@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_cases import situations, tasks
-from streamsim.pass_rules import Network, Queue
+from passes_cases import NETWORKS, networks, situations, tasks
+from streamsim.pass_rules import Queue
 from streamsim.passes import Rules, compile_pass, makespans, operator_times, schedule
 
-NETWORKS: list[Network] = ["free", "sender", "link", "port", "shared"]
 QUEUES: list[Queue] = ["fifo", "rows", "priority"]
 
 
-@given(situation=situations(), network=st.sampled_from(NETWORKS), queue=st.sampled_from(QUEUES))
+@given(situation=situations(), network=networks, queue=st.sampled_from(QUEUES))
 def test_times_and_producers_of_last_inputs_are_those_of_each_schedule(situation, network, queue):
     one_pass, rules = situation.compiled, Rules(queue, network)
     times = operator_times(one_pass, situation.placements, rules)

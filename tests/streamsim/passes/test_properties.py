@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from passes_cases import situations, tasks
-from streamsim.pass_rules import Network, Queue
+from passes_cases import networks, situations, tasks
+from streamsim.pass_rules import Queue
 from streamsim.passes import Rules, bounds, compile_pass, makespans, schedule
 
 CLOSE = 1e-9
-NETWORKS: list[Network] = ["free", "sender", "link", "port", "shared"]
 QUEUES: list[Queue] = ["fifo", "priority", "order"]
-networks = st.sampled_from(NETWORKS)
 
 
 @given(situation=situations())

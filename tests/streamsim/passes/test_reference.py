@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from passes_cases import situations, tied
+from passes_cases import NETWORKS, situations, tied
 from passes_reference import Simulation
 from streamsim.passes import Rules, conflict, makespans, schedule
 
@@ -9,18 +9,12 @@ from streamsim.passes import Rules, conflict, makespans, schedule
 CLOSE = 1e-9
 
 
-def rules(queue, network, situation):
-    """With and without pauses."""
-    rests = situation.rests
-    return Rules(queue, network, 0.005 if rests else 0.0, 0.0125 if rests else 0.0)
-
-
-@pytest.mark.parametrize("network", ["free", "sender", "link", "port", "shared"])
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "depth", "breadth", "order"])
 @settings(max_examples=10)
 @given(situation=situations())
 def test_batches_are_as_transcribed(queue, network, situation):
-    how = rules(queue, network, situation)
+    how = Rules(queue, network, *((0.005, 0.0125) if situation.rests else ()))
     noise = {"work_factors": situation.work_factors, "send_factors": situation.send_factors}
     together = makespans(situation.compiled, situation.placements, how, **noise)
     for i, place in enumerate(situation.placements):

@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
-from passes_cases import situations, tasks
+from passes_cases import networks, situations, tasks
 from streamsim.passes import Part, Rules, bounds, compile_pass, makespans, schedule
-
-networks = st.sampled_from(["free", "sender", "link", "port", "shared"])
 
 
 def test_the_chain_tells_what_kept_it_waiting():
