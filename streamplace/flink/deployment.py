@@ -90,6 +90,11 @@ class JobDeployment:
         return bool(self.kubernetes) and self.is_application and self.is_unpinned
 
     @property
+    def restarts_cluster(self) -> bool:
+        """Whether a change of the job restarts its whole cluster."""
+        return self.is_application or bool(self.manager)
+
+    @property
     def without_jars(self) -> str:
         """Why the cluster accepts no jars; empty if it does."""
         if self.is_application:

@@ -39,11 +39,10 @@ from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile
 if TYPE_CHECKING:
     from streamplace.flink.engine import FlinkEngine
     from streamplace.flink.move.settling import MoveSettings
-    from streamplace.flink.operator.resource import FlinkResource
     from streamplace.flink.program.program import Program
     from streamplace.flink.prometheus.client import Prometheus, PrometheusAddress, TimeRange
     from streamplace.flink.prometheus.job_history import JobHistory
-    from streamplace.flink.rest.client import Rest
+    from streamplace.flink.rest.client import JobResource, Rest
     from streamplace.flink.watch.deciding import Guards, RateJudge
     from streamplace.planning.problem import PlannerSettings
 
@@ -98,11 +97,11 @@ class FlinkSettings(VerbSettings):
     cert: Path | None = file_key("FILE", "Certificate of the client (PEM).")
     key: Path | None = file_key("FILE", "Key of the certificate (PEM), if in another file.")
 
-    def annotated(self, resource: "FlinkResource | None") -> Self:
+    def annotated(self, resource: "JobResource | None") -> Self:
         """These settings, with missing limits from the annotations of a resource."""
-        from streamplace.flink.operator.resource import PREFIX
+        from streamplace.flink.operator.resource import PREFIX, FlinkResource
 
-        if resource is None:
+        if not isinstance(resource, FlinkResource):
             return self
         keys = {name.replace("_", "-"): name for name in LIMITS}
         stored: dict[str, Any] = {}
@@ -200,12 +199,6 @@ class PlacementSettings(VerbSettings):
     placement: Path | None = option(
         "--placement FILE", "Placement of the job's operators or subtasks (JSON)."
     )
-
-    def placed(self) -> Path:
-        """File of the placement, which must be given."""
-        self.check_set("placement")
-        assert self.placement is not None
-        return self.placement
 
 
 class ProgramSettings(FlinkSettings):
@@ -459,8 +452,11 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
             from streamplace.flink.prometheus.job_history import percentile
 
             percentile(self.rate)
-        if self.namespace is None:
-            return
+        if self.namespace is not None:
+            self._check_several()
+
+    def _check_several(self) -> None:
+        """Refuse settings for one job."""
         for name in ("job", "cluster"):
             self.refuse(name, "is for one job; drop {}, or name the job's Flink by --rest")
         if self.rate is not None and not self.rate.strip().endswith(("x", "×", "%")):
@@ -492,7 +488,17 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
         return replace(super().engine(tell), patience=self.patience)
 
 
-class FlinkApplySettings(PlacementSettings, ProgramSettings):
+class PlacedSettings(PlacementSettings):
+    """A placement that must be given."""
+
+    def placed(self) -> Path:
+        """File of the placement."""
+        self.check_set("placement")
+        assert self.placement is not None
+        return self.placement
+
+
+class FlinkApplySettings(PlacedSettings, ProgramSettings):
     """How a job is submitted with a placement."""
 
     savepoint: str | None = option(
@@ -507,7 +513,7 @@ class FlinkApplySettings(PlacementSettings, ProgramSettings):
         self.need("savepoint", "allow_non_restored")
 
 
-class FlinkVerifySettings(PlacementSettings, JobSettings):
+class FlinkVerifySettings(PlacedSettings, JobSettings):
     """A job, and where it should run."""
 
 

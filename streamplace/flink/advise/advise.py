@@ -59,6 +59,7 @@ from streamplace.flink.measure.profile import JobProfile
 from streamplace.flink.measure.source_lag import SourceFlow, requested_rate, with_offered
 from streamplace.flink.measure.streams import SendingCost
 from streamplace.flink.move.interruption import Interruption, expected_interruptions
+from streamplace.flink.operator.resource import FlinkResource
 from streamplace.flink.program.program import Program
 from streamplace.flink.prometheus.job_history import JobHistory
 from streamplace.flink.rest.client import FlinkError, Rest
@@ -419,10 +420,9 @@ def advise(
         and not current.unmatched
         and current.cost <= plan.cost
     )
-    restarts_cluster = deployment.is_application or bool(deployment.manager)
-    expected = expected_interruptions(rest, job.id, is_redeployed=restarts_cluster)
+    expected = expected_interruptions(rest, job.id, is_redeployed=deployment.restarts_cluster)
     patch = None
-    if pods is not None and rest.resource is not None:
+    if pods is not None and isinstance(rest.resource, FlinkResource):
         speed, memory = float(measured.attributes["mips"]), job.alone.devices[0].memory
         resource = rest.resource.as_run(rest)
         patch = pods.patch(resource, speed, memory, plan)

@@ -24,7 +24,7 @@ from streamplace.flink.settings import (
     FlinkCancelSettings,
     FlinkVerifySettings,
     Paths,
-    PlacementSettings,
+    PlacedSettings,
     Room,
 )
 from streamplace.settings.convert import Cluster, ClusterFile, QuantityText
@@ -130,7 +130,7 @@ def verify_(settings: FlinkVerifySettings, as_json: bool) -> int:
     return 0 if outcome.fine else 1
 
 
-class JarSettings(PlacementSettings):
+class JarSettings(PlacedSettings):
     """A jar that pins its job, and the devices of the cluster."""
 
     cluster: ClusterFile = option(

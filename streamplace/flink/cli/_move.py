@@ -68,9 +68,7 @@ def move_(
     has submitted or moved the job on this machine.
     """
     from streamplace.flink.layout import Layout
-    from streamplace.flink.move.settling import compare
     from streamplace.flink.operator.resource import named
-    from streamplace.io.placements import read_prediction
 
     if resource := named(settings.rest):
         _predict_modes(*resource, jar, settings, as_json)
@@ -109,8 +107,8 @@ def move_(
     plan = move.plan(running, Layout.read(settings.placement))
     _say_plan(plan)
     moved = move.run(plan) if plan.is_needed and not settings.dry_run else None
-    if moved is not None and (predicted := read_prediction(settings.placement)) is not None:
-        compare(move.rest, moved.job, predicted, say)
+    if moved is not None:
+        _follow(move, moved, settings.placement)
     _show(moved, running, plan.moved, as_json, facts)
 
 
@@ -152,6 +150,7 @@ def _predict_modes(
     from streamplace.flink.operator.journal import JournalMap, PatchClaim
     from streamplace.flink.operator.modes import mode_advice, modes_beside
     from streamplace.flink.operator.patching import PatchTransaction
+    from streamplace.flink.operator.resource import FlinkResource
 
     refuse_for_operator({"JAR": jar, "--placement": settings.placement})
     owner = f"{namespace}/{name}"
@@ -167,7 +166,7 @@ def _predict_modes(
     engine = settings.engine(say)
     resource = engine.rest.resource
     settings = settings.annotated(resource)
-    assert resource is not None
+    assert isinstance(resource, FlinkResource)
     resource.refuse_shared()
     job = engine.job(settings.job)
     say(f"deployment: {engine.deployment(job)}")
@@ -258,6 +257,15 @@ def _improve(
     if proposal.job != job:
         moved = FlinkMoved(proposal.job, proposal.stopped, proposal.savepoint)
     _show(moved, job, proposal.moved, as_json, facts | {"decision": proposal.to_json()})
+
+
+def _follow(move: "FlinkMove", moved: "FlinkMoved", placement: Path) -> None:
+    """Compare the rate of a moved job with the prediction for its placement."""
+    from streamplace.flink.move.settling import compare
+    from streamplace.io.placements import read_prediction
+
+    if (predicted := read_prediction(placement)) is not None:
+        compare(move.rest, moved.job, predicted, say)
 
 
 def _say_plan(plan: "MovePlan") -> None:

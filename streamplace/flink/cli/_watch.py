@@ -62,6 +62,7 @@ def watch_(
     """
     from streamplace.flink.decide.improving import JobImprover
     from streamplace.flink.layout import Layout
+    from streamplace.flink.operator.resource import FlinkResource
     from streamplace.flink.store import Store
     from streamplace.flink.watch.log import WatchLog
     from streamplace.flink.watch.modelling import JobModeller
@@ -76,7 +77,7 @@ def watch_(
             settings = settings.annotated(engine.rest.resource)
             guards, judge = settings.guards(), settings.judge()
             store = Store.usual()
-            if settings.apply and engine.rest.resource is not None:
+            if settings.apply and isinstance(engine.rest.resource, FlinkResource):
                 return _watch_pods(settings, engine, engine.rest.resource, jar, stack)
             job = first_job(engine.rest, store, settings.job)
             document = engine.rest.job(job)

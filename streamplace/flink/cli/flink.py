@@ -261,6 +261,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     from streamplace.flink.measure.measured_graph import measured_graph
     from streamplace.flink.measure.profile import steady_profile
     from streamplace.flink.operator.mounting import CONFIG_MAP, PATCH, reporter_files
+    from streamplace.flink.operator.resource import FlinkResource
     from streamplace.flink.rest.client import only_job
     from streamplace.io.files import make_folder, write_texts
     from streamplace.io.graphs import graph_to_dict, write_graph
@@ -271,7 +272,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     folder = None if output is None or output.suffix else output
     if folder is not None:
         resource = rest.resource if settings.history is None else None
-        files = {} if resource is None else reporter_files(resource.as_run(rest))
+        files = reporter_files(resource.as_run(rest)) if isinstance(resource, FlinkResource) else {}
         spare_others(*(folder / name for name in files), keys=frozenset(("binaryData", "spec")))
         spare_others(folder / "graph.json")
         spare_others(folder / RATES, is_ours=lambda path: path.read_bytes().startswith(b"time,"))
@@ -309,7 +310,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     _say_profile(profile, graph)
     for line in hot_lines(hot):
         say(line)
-    if folder is not None and history is None and rest.resource is not None:
+    if folder is not None and history is None and isinstance(rest.resource, FlinkResource):
         say("to add the reporter, which measures the CPU of threads:")
         say(f"  kubectl apply --filename {quote(str(folder / CONFIG_MAP))}")
         say(f"  {rest.resource.patch_command(str(folder / PATCH))}")
@@ -464,7 +465,7 @@ def _jobs_of_namespace(
     from streamplace.display.report import duration
     from streamplace.flink.advise.namespace import row_of_job
     from streamplace.flink.operator.api import usual_api
-    from streamplace.flink.operator.resource import names_in
+    from streamplace.flink.operator.resource import FlinkResource, names_in
     from streamplace.flink.prometheus.reading import jobs_in, read_history
     from streamplace.model.units import mips as parsed_mips
 
@@ -482,9 +483,9 @@ def _jobs_of_namespace(
 
     def judge(name: str) -> "JobRow":
         engine = settings.of_job(name).engine()
-        if (resource := engine.rest.resource) is not None:
-            resource.refuse_shared()
-        limits = settings.annotated(resource)
+        if isinstance(engine.rest.resource, FlinkResource):
+            engine.rest.resource.refuse_shared()
+        limits = settings.annotated(engine.rest.resource)
         job, rate, offers = engine.job(), settings.rate or PEAK, settings.offers
         history = metrics and read_history(metrics[0], engine.rest, job, metrics[1])
         measured = engine.measured_job(job, engine.deployment(job), settings.seconds, history)

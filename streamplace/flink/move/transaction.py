@@ -68,7 +68,7 @@ from streamplace.flink.rest.client import (
     NoAnswer,
     Rest,
     chain_of,
-    chosen_id,
+    return_trigger,
     turns,
 )
 from streamplace.flink.store import StoreError, TakenOver
@@ -408,7 +408,7 @@ class Transaction:
         may finish at any moment; a finished one cannot be saved.
         """
         job = self.journal.successor
-        state, trigger = self.rest.state(job), chosen_id(f"return of {job}")
+        state, trigger = self.rest.state(job), return_trigger(job)
         is_stopping = state is not None and stop_of(self.rest, job, trigger)[0] is not Stop.UNKNOWN
         if state == RUNNING or is_stopping:
             try:

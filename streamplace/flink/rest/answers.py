@@ -327,6 +327,17 @@ def finished(job: str) -> str:
     return f"job {shown(job)} has finished because it has read all of its input"
 
 
+def is_unavailable(status: int, complaint: str) -> bool:
+    """Whether an error status comes from a gateway or a wrong JobManager, without an answer.
+
+    >>> is_unavailable(503, ""), is_unavailable(500, "a.FencingTokenException: b")
+    (True, True)
+    >>> is_unavailable(404, "no such job")
+    False
+    """
+    return status in UNAVAILABLE or LEADERLESS.search(complaint) is not None
+
+
 @cache
 def _adapter(pattern: str) -> TypeAdapter[Any]:
     return TypeAdapter(ANSWERS[pattern])

@@ -16,19 +16,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.flink.rest.answers import (
-    LEADERLESS,
-    UNAVAILABLE,
     Job,
     JobVertex,
     finished,
+    is_unavailable,
     missing_rule,
     parse_answer,
     parse_complaint,
@@ -40,8 +40,6 @@ from streamplace.model.message_text import listed, quoted, shown
 
 if TYPE_CHECKING:
     import httpx
-
-    from streamplace.flink.operator.resource import FlinkResource
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"
@@ -232,6 +230,25 @@ def http_client(address: str, access: Access) -> "httpx.Client":
     )
 
 
+class JobResource(Protocol):
+    """A resource of Flink's operator; its text is one line."""
+
+    @property
+    def has_autoscaler(self) -> bool:
+        """Whether Flink's autoscaler chooses the parallelism; REST does not show that."""
+        ...
+
+    @property
+    def job_id(self) -> str:
+        """Id of its job when it was read; empty if the operator reports none."""
+        ...
+
+    @property
+    def counts_pods(self) -> bool:
+        """Whether it sets the number of pods, so that the job uses all of their slots."""
+        ...
+
+
 class Rest:
     """A cluster's REST interface.
 
@@ -242,23 +259,24 @@ class Rest:
     """
 
     patience = 0.0  # seconds for which an unanswered request is repeated
-    # Resource in the address, kubernetes:NAMESPACE/NAME.
-    resource: "FlinkResource | None" = None
+    resource: JobResource | None = None  # resource in the address, kubernetes:NAMESPACE/NAME
     # Receives a message when a request is first repeated.
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
     def __init__(self, url: str, access: Access | None = None) -> None:
         self.url = self._address = plain_address(url)
+        self._path = urlsplit(self.url).path
         self._client = http_client(self.url, access or Access())
 
     @classmethod
     def through(
-        cls, name: str, address: str, client: "httpx.Client", resource: "FlinkResource"
+        cls, name: str, address: str, client: "httpx.Client", resource: JobResource
     ) -> "Rest":
         """Interface behind a proxy with its own client; messages contain ``name``."""
         rest = cls.__new__(cls)
         rest.url, rest._address, rest._client = name, plain_address(address), client
         rest.resource = resource
+        rest._path = urlsplit(rest._address).path
         return rest
 
     def get(self, path: str) -> Any:
@@ -492,11 +510,20 @@ class Rest:
         import httpx
 
         try:
-            target = (
-                f"{urlsplit(self._address).path}{path}"  # not normalized, even if an id is ".."
+            target = f"{self._path}{path}"  # not normalized, even if an id is ".."
+            answer, content = _within(
+                seconds,
+                partial(
+                    send_request,
+                    self._client,
+                    method,
+                    self._address,
+                    target,
+                    seconds,
+                    document,
+                    files,
+                ),
             )
-            request = self._client, method, self._address, target, seconds, document, files
-            answer, content = _within(seconds, lambda: send_request(*request))
         except (httpx.TimeoutException, TimeoutError):
             raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -510,7 +537,7 @@ class Rest:
             message += "; give a valid --authorization" if answer.status_code == 401 else ""
             if self.resource is not None and answer.status_code == 403:
                 message = f"a right is missing: {shown(missing_rule(complaint), 300)}"
-            if answer.status_code in UNAVAILABLE or LEADERLESS.search(complaint):
+            if is_unavailable(answer.status_code, complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint, answer.status_code)
         # A gateway in front of Flink sends its login or maintenance page, or redirects to it.
@@ -654,3 +681,8 @@ def chain_of(job: str, length: int = 64) -> list[str]:
 def stop_trigger(job: str, number: int) -> str:
     """Id of the n-th request that stops a job so that it can be moved."""
     return chosen_id(f"stop {number} of {job}")
+
+
+def return_trigger(job: str) -> str:
+    """Id of the request that stops a job so that it can return to its previous devices."""
+    return chosen_id(f"return of {job}")

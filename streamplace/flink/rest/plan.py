@@ -90,8 +90,7 @@ def _nodes(document: Job) -> list[PlanNode]:
 
 
 def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[FlinkTask]:
-    ids = [row.get("slotSharingGroupId") or "" for row in vertices]
-    groups = {group: f"group-{i}" for i, group in enumerate(dict.fromkeys(ids))}
+    groups = _slot_sharing_groups(vertices)
     return [
         FlinkTask(
             row["id"],
@@ -102,12 +101,21 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
             tuple(operator.name for operator in operators if not operator.is_sure),
             FUSED.join(dict.fromkeys(operator.about for operator in operators if operator.about)),
             min(MAX_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
-            groups[group] if len(groups) > 1 else "",
+            group,
             row["status"] == FINISHED,
             tuple(operator.text for operator in operators if operator.text),
         )
-        for row, operators, group in zip(vertices, operators_of(vertices, nodes), ids, strict=True)
+        for row, operators, group in zip(
+            vertices, operators_of(vertices, nodes), groups, strict=True
+        )
     ]
+
+
+def _slot_sharing_groups(vertices: Sequence[JobVertex]) -> list[str]:
+    """Name of the slot sharing group of each vertex, made from its id; "" if there is only one."""
+    ids = [row.get("slotSharingGroupId") or "" for row in vertices]
+    names = {group: f"group-{i}" for i, group in enumerate(dict.fromkeys(ids))}
+    return [names[group] if len(names) > 1 else "" for group in ids]
 
 
 def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Edge]:
