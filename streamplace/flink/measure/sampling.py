@@ -203,6 +203,19 @@ class _Counters:
         return Activity(rates, end - start, after, tuple(readings), self.reporting)
 
 
+def sample(
+    rest: Rest,
+    job: str,
+    vertices: Sequence[str],
+    seconds: float,
+    further: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Activity]:
+    """Activity of the vertices, each measured for at least ``seconds``, as by `Sampler`."""
+    sampler = Sampler(rest, job, vertices, further or {})
+    sampler.measure(seconds)
+    return sampler.between(0, 1)
+
+
 class Sampler:
     """Measures vertices and TaskManagers in adjacent windows.
 

@@ -34,8 +34,8 @@ from streamplace.flink.cpu.limits import FULL, cpu_seconds, cpu_shares
 from streamplace.flink.cpu.threads import processes_of
 from streamplace.flink.measure.sampling import (
     Activity,
-    Sampler,
     pending_of,
+    sample,
     sent_by,
     source_metrics,
     tuples_per_record,
@@ -258,14 +258,12 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     processes = processes_of(rest)
     before = {device: cpu_seconds(pid) for device, pid in processes.items()}
     began = time.monotonic()
-    sampler = Sampler(rest, job, [*metrics], metrics)
     try:
-        sampler.measure(seconds)
+        sampled = sample(rest, job, [*metrics], seconds, metrics)
     except NoAnswer:
         raise
     except FlinkError:  # the job has ended
         return None
-    sampled = sampler.between(0, 1)
     # Flink may count no tuples of a source, or fetch no metrics now
     counts = {task.id: sent_by(task.operators[0]) for task in running}
     is_counted = (counts[v] in row.rates and row.seconds > 0 for v, row in sampled.items())
