@@ -9,9 +9,9 @@ says; a run that was stopped goes on after its last epoch.
 
 The throughputs of the graphs under greedy placements become a line of ``--runs``, and runs that are
 there are not made again. The weights are those of the epoch whose own samples were best in the
-mean. `table` prints means with two 95 % intervals, over graphs (of their means over the seeds) and
-over seeds (of their means over the graphs), `screening` what each choice adds to ``paper``, within
-both. Both draw curves, and `screening` its table.
+mean. `table` prints means with two 95 % intervals: over graphs (of their means over the seeds) and
+over seeds (of their means over the graphs). `screening` prints what each choice adds to ``paper``,
+with one interval of both, and draws it. Both draw the curves of the trainings.
 """
 
 import argparse
@@ -29,7 +29,16 @@ from streamsim import throughput
 from studies import DATA, append_row, markdown, read_rows, test_problems, workers_options
 
 from streamplace import Cluster, Problem, StreamGraph, read_graphs, train
-from streamplace.drawing.figures import ORANGE, finish, line_style, new_figure, panels, save
+from streamplace.drawing.figures import (
+    GREY,
+    INK,
+    ORANGE,
+    finish,
+    line_style,
+    new_figure,
+    panels,
+    save,
+)
 from streamplace.evaluate.paired import half_interval
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.datasets import drawn
@@ -150,6 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             shutil.rmtree(given.output / run_of(row).words)
     found = recorded(path)
     values = by_seed(runs, found)
+    given.output.mkdir(parents=True, exist_ok=True)
     print(markdown(list(screened(values) if screens else table(values, limit))))
     for rate in given.rates:
         draw([found[run] for run in runs if run.rate == rate], rate, given.output)
@@ -286,9 +296,10 @@ def table(values: Mapping[Kind, Floats], limit: int | None) -> Iterator[dict[str
 
 
 def screened(values: Mapping[Kind, Floats]) -> Iterator[dict[str, str]]:
-    """A row per choice: what it adds to the mean of ``paper`` for each model, and within what.
+    """A row per choice: for each model what it adds to the mean of ``paper``, and the interval.
 
-    The half intervals over graphs and over seeds are added as independent errors.
+    The half intervals over graphs and over seeds are added as independent errors; one seed has
+    none.
     """
     for rate in dict.fromkeys(rate for rate, *_ in values):
         for choice in CHOICES:
@@ -301,7 +312,8 @@ def screened(values: Mapping[Kind, Floats]) -> Iterator[dict[str, str]]:
                     row[title] = f"{those.mean():.3f}"
                 else:
                     more = those - text
-                    halves = half_interval(more.mean(axis=0)), half_interval(more.mean(axis=1))
+                    of_each = [more.mean(axis=axis) for axis in (0, 1)]
+                    halves = [half_interval(means) for means in of_each if len(means) > 1]
                     row[title] = f"{more.mean():+.3f} ± {hypot(*halves):.3f}"
             if any(row[title] != "–" for title in VARIANTS.values()):
                 yield row
@@ -352,7 +364,7 @@ def draw(rows: Sequence[Mapping[str, Any]], rate: int, folder: Path) -> None:
 
 def draw_choices(rate: int, values: Mapping[Kind, Floats], folder: Path) -> None:
     """Draw the mean of every training by its choice, and the interval of their mean over graphs."""
-    names = [name for name in CHOICES if (rate, "dream", name) in values][::-1]
+    names = [n for n in CHOICES if any((rate, model, n) in values for model in VARIANTS)][::-1]
     figure, axes = new_figure(len(VARIANTS), width=3.2, height=0.26 * len(names) + 0.8)
     for axis, (model, title) in zip(axes, VARIANTS.items(), strict=True):
         axis.set_title(title, fontsize=10)
@@ -363,10 +375,10 @@ def draw_choices(rate: int, values: Mapping[Kind, Floats], folder: Path) -> None
             if (those := values.get((rate, model, name))) is None:
                 continue
             mean, half = those.mean(), half_interval(those.mean(axis=0))
-            axis.errorbar(mean, i, xerr=half, fmt="|", color="#333333", capsize=3)
+            axis.errorbar(mean, i, xerr=half, fmt="|", color=INK, capsize=3)
             axis.scatter(those.mean(axis=1), [i] * len(those), s=14, color=ORANGE, zorder=3)
             if name == "paper":
-                axis.axvline(mean, color="#999999", linewidth=0.8)
+                axis.axvline(mean, color=GREY, linewidth=0.8)
     title = f"100 graphs that no training has seen, {rate:,} tuples/s: trainings, mean and interval"
     save(finish(figure, title), folder / f"choices-{rate}.svg")
 
