@@ -49,8 +49,9 @@ def kept(make: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]
 
     @wraps(make)
     def value(item: S, /, *args: P.args, **options: P.kwargs) -> T:
-        key = f"{name}{args}{options}" if args or options else name
-        return item.cached(key, lambda item: make(item, *args, **options))
+        if not args and not options:
+            return item.cached(name, make)
+        return item.cached(f"{name}{args}{options}", lambda item: make(item, *args, **options))
 
     return value
 

@@ -136,12 +136,13 @@ class Problem(Caching, Pictured):
         size = self.n_operators, self.n_devices
         costs = None if moving is None else checked_kind(moving, Moving, ProblemError)
         put("moving", None if costs is None else costs.fitting(*size))
-        put("rules", None)
+        compiled = None
         if self._has_rules():
             from streamplace.model.placement_rules import compile_rules
 
             index = None if known is None else known.index
-            put("rules", compile_rules(graph, cluster, self.constraints, index))
+            compiled = compile_rules(graph, cluster, self.constraints, index)
+        put("rules", compiled)
 
     def _has_rules(self) -> bool:
         """Whether constraints, tags, chains or memory forbid any placement."""
