@@ -18,6 +18,12 @@ class Spent(NamedTuple):
     link_seconds: Floats  # [B] latencies included, transfers one after another
     remote_bytes: Floats  # [B] over links
 
+    def priced(self, per_core_second: Floats) -> Floats:
+        """Price of all core seconds [B], by device [D]; infinite for a pass that never ends."""
+        with np.errstate(invalid="ignore"):
+            prices = self.core_seconds @ per_core_second
+        return np.where(np.isnan(prices), np.inf, prices)
+
 
 def pass_seconds(instance: Instance) -> float:
     """Length of one pass: the time in which the fastest source generates one tuple."""
@@ -48,11 +54,11 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
     batch = as_ints(placements)
     core, link, sent = _core.pass_costs(instance.core, batch, pass_seconds(instance))
     if len(instance.constant):
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             lasts = pass_seconds(instance) / throughput(instance, batch)
-        for v in range(instance.n_operators):
-            place = batch[:, v]
-            busy = instance.constant[v, instance.device_type[place]]
-            constant = np.where(busy > 0, lasts * busy * instance.cores[place], 0.0)
-            core[np.arange(len(batch)), place] += constant
+            for v in range(instance.n_operators):
+                place = batch[:, v]
+                busy = instance.constant[v, instance.device_type[place]]
+                constant = np.where(busy > 0, lasts * busy * instance.cores[place], 0.0)
+                core[np.arange(len(batch)), place] += constant
     return Spent(core, link, sent)

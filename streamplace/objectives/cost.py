@@ -54,5 +54,5 @@ def cost(problem: Problem, placements: Ints) -> Floats:
     from streamsim.pass_costs import spent
 
     passed = spent(problem.instance, np.atleast_2d(placements))
-    core = passed.core_seconds @ _per_core_second(problem)
+    core = passed.priced(_per_core_second(problem))
     return np.asarray(core if problem.cluster.devices.price.any() else core + passed.link_seconds)

@@ -52,5 +52,5 @@ def energy(problem: Problem, placements: Ints) -> Floats:
     from streamsim.pass_costs import spent
 
     passed = spent(problem.instance, np.atleast_2d(placements))
-    joules = passed.core_seconds @ _watts(problem)
+    joules = passed.priced(_watts(problem))
     return np.asarray(joules + problem.cluster.joules_per_byte * passed.remote_bytes)

@@ -8,8 +8,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from planning_cases import chain
 
+from streamplace.api import place
 from streamplace.errors import PlacementError, ProblemError
-from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Device,
+    Operator,
+    Problem,
+    Stream,
+    StreamGraph,
+)
 from streamplace.model.expansion import expand
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
@@ -88,6 +97,14 @@ def test_a_large_graph_is_searched_level_by_level_within_memory():
     taken = np.bincount(result.placement.index, sizes, 4)
     assert (taken <= room).all()
     assert result.value > judge.value(problem, PLACERS["random"].place(problem, judge).placement)
+
+
+@pytest.mark.parametrize("objective", ["latency", "throughput"])
+def test_memory_that_fits_nowhere_is_refused_beside_subtasks(objective):
+    operators = [Operator("a", ipt=1e5, rate=100, memory=12), Operator("b", parallelism=2)]
+    graph = StreamGraph.of("g", operators, [Stream("a", "b")])
+    with pytest.raises(ProblemError, match="'a' cannot fit anywhere"):
+        place(graph, Cluster.of([Device("d0", memory=10)]), objective=objective)
 
 
 def test_memory_that_cannot_bind_is_no_rule():

@@ -125,6 +125,21 @@ def test_constant_loads_last_as_long_as_a_pass_of_the_rate_that_is_carried():
         assert values[0] == pytest.approx(values[1])
 
 
+@pytest.mark.parametrize(
+    ("name", "fact", "least"), [("energy", {"watts": 50}, 0.455), ("cost", {"price": 1}, 91 / 36)]
+)
+def test_a_pass_that_never_ends_is_the_worst_although_its_device_is_free(name, fact, least):
+    """A constant load is beyond a device without watts or price."""
+    held = Operator("b", ipt=1e5, constant=900)
+    graph = StreamGraph.of("g", [Operator("a", ipt=1e5, rate=100), held], [Stream("a", "b")])
+    cluster = Cluster.of([Device("d0", 1000, **fact), Device("d1", 800)])
+    problem = Problem(graph, cluster)
+    assert np.isinf(OBJECTIVES[name].value(problem, problem.placement([0, 1])))
+    result = place(graph, cluster, objective=name)
+    assert result.placement.as_dict() == {"a": "d1", "b": "d0"}
+    assert result.value == pytest.approx(least)
+
+
 def test_energy_and_cost_tell_the_rate_that_is_carried():
     """As the placement of the least energy may carry little of it."""
     for name in ("energy", "cost"):

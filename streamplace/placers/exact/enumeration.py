@@ -50,6 +50,9 @@ def best_of_all(problem: Problem, objective: Objective, *, seed: int, budget: Bu
 
     with interruptible(lambda: None if best.empty else found()):
         whole = judge_all(units, meter, judge)
+    if best.empty:  # an error if nothing is legal
+        first = problem.repaired(np.zeros(problem.n_operators, np.int32))
+        return Found(problem.placement(first))
     return found(best.value if whole and abs(best.value) < BEYOND else None)
 
 
