@@ -47,11 +47,8 @@ if TYPE_CHECKING:
     from streamplace.planning.problem import PlannerSettings
 
 Tell = Callable[[str], None]
-LIMITS = (
-    *("lag", "at_most", "not_between", "least_time", "move_price"),
-    *("max_interruption", "headroom"),
-)
-"""Fields of ``watch``, ``move`` and ``advise`` that annotations of a resource may set."""
+LIMITS = (*("lag", "at_most", "not_between", "least_time", "move_price", "headroom"),)
+"""Fields of ``watch`` and ``advise`` that annotations of a resource may set."""
 
 
 def _cards(value: Any) -> Any:

@@ -289,7 +289,7 @@ def keep_renewed(claim: object, renew: Callable[[], None]) -> None:
             sleep(RENEWAL_SECONDS)
             if reference() is None:
                 return
-            with suppress(StreamplaceError):
+            with suppress(Exception):  # if this thread ended, others could take the claim over
                 renew()
 
     Thread(target=repeat, daemon=True).start()

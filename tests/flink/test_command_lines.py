@@ -115,6 +115,22 @@ def test_missing_packages_are_named_with_their_extra(refusal, monkeypatch, line,
     assert refusal(*line.split()) == f"error: {package} is not installed; {install}\n"
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("--tries 1", "--tries"),
+        ("--max-interruption 1min", "--max-interruption"),
+        ("--savepoints /tmp", "--savepoints"),
+        ("-p 2", "--parallelism"),
+        ("job.jar", "JAR"),
+    ],
+)
+def test_options_without_effect_on_a_job_of_the_operator_are_refused(refusal, given, name):
+    Path("job.jar").touch()
+    line = refusal("flink", "move", "--rest", "kubernetes:flink/count", *given.split())
+    assert line == f"error: {name} is not for a job that Flink's operator owns; drop it\n"
+
+
 CONFIG = ("flink", "config", "--cluster")
 
 

@@ -20,7 +20,7 @@ from streamplace.flink.operator.patch_table import PatchStep
 from streamplace.flink.operator.patching import PatchTransaction, check_change
 from streamplace.flink.operator.resource import read_resource, rest_of
 from streamplace.flink.rest.client import NoAnswer
-from streamplace.flink.settings import FlinkAdviseSettings, FlinkMoveSettings, FlinkWatchSettings
+from streamplace.flink.settings import FlinkAdviseSettings, FlinkWatchSettings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces"
@@ -212,11 +212,10 @@ def annotated(settings, **annotations):
 def test_limits_of_a_resource_hold_for_what_is_not_typed():
     """Each command reads those that it has."""
     limits = {"lag": "2 min", "at_most": "6", "not_between": "08:00-12:00, 13:00-18:00"}
-    limits |= {"max_interruption": "90s", "headroom": "0.2"}
+    limits |= {"headroom": "0.2"}
     watch = annotated(FlinkWatchSettings.of_command({"at_most": "4", "apply": True}), **limits)
     assert (watch.lag, watch.at_most) == (120.0, 4)
     assert [hours.start.hour for hours in watch.guards().quiet] == [8, 13]
-    assert annotated(FlinkMoveSettings.of_command({}), **limits).max_interruption == 90.0
     advise = annotated(FlinkAdviseSettings.of_command({"rate": "2x"}), **limits)
     assert advise.of_plan().headroom == 0.2
 

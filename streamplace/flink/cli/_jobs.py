@@ -1,6 +1,5 @@
 """``streamplace flink`` on jobs: apply, cancel, verify, and jars that pin their job."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,6 +178,7 @@ def jar_(jar: Path, settings: JarSettings, output: Path) -> None:
     from streamplace.flink.layout import Layout
     from streamplace.flink.program.jars import MAIN, check_jar, is_placed, placed_jar
     from streamplace.flink.program.program import Program
+    from streamplace.io.files import write_bytes
     from streamplace.model.units import size_bytes
 
     spare_inputs(output)
@@ -191,7 +191,7 @@ def jar_(jar: Path, settings: JarSettings, output: Path) -> None:
     memory = int(size_bytes(settings.managed_memory) // 2**20)
     pins = replace(pins, managed=dict.fromkeys(layout.devices, memory))
     with placed_jar(jar, settings.libraries, pins) as file:
-        shutil.copyfile(file, output)
+        write_bytes(output, file.read_bytes())
     say_written("jar", output)
     say(f"run it by: flink run -c {MAIN} {output} {entry} ARGUMENTS")
 

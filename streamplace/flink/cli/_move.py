@@ -2,9 +2,9 @@
 
 import logging
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,12 @@ from streamplace.cli._printing import (
 from streamplace.cli._process import interruptible
 from streamplace.display.report import by_device, duration
 from streamplace.errors import SettingError
-from streamplace.flink.settings import FlinkMoveSettings, FlinkSettings
+from streamplace.flink.settings import (
+    FlinkMoveSettings,
+    FlinkSettings,
+    JobMoveSettings,
+    ProgramSettings,
+)
 
 if TYPE_CHECKING:
     from streamplace.flink.decide.improving import JobImprover
@@ -40,6 +45,11 @@ STRICT = (
     "note: pins are strict: if the job loses one of these TaskManagers, it cannot run until the "
     "TaskManager is back; 'streamplace flink watch --apply' starts it on others"
 )
+OF_SUBMISSION = (
+    *get_annotations(ProgramSettings),
+    *("placement", "savepoints", "native", "allow_non_restored"),
+)
+"""Settings by which streamplace submits a job or places its subtasks."""
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
 
 
@@ -71,7 +81,8 @@ def move_(
     from streamplace.flink.operator.resource import named
 
     if resource := named(settings.rest):
-        _predict_modes(*resource, jar, settings, as_json)
+        refuse_for_operator(settings, "tries", "max_interruption", JAR=jar)
+        _predict_modes(*resource, settings, as_json)
         return
     engine = settings.engine(say)
     is_known = settings.resume and jar is None and not arguments
@@ -118,11 +129,14 @@ def access(settings: FlinkSettings) -> list[str]:
     return [word for name, path in files.items() if path for word in (name, str(path.resolve()))]
 
 
-def refuse_for_operator(options: Mapping[str, object]) -> None:
-    """Refuse options that a job of Flink's operator does not have."""
-    for name, value in options.items():
+def refuse_for_operator(settings: JobMoveSettings, *fields: str, **arguments: object) -> None:
+    """Refuse arguments and fields that have no effect on a job of Flink's operator."""
+    reason = "is not for a job that Flink's operator owns; drop it"
+    for name, value in arguments.items():
         if value:
-            raise SettingError(f"{name} is not for a job that Flink's operator owns; drop it")
+            raise SettingError(f"{name} {reason}")
+    for field in (*OF_SUBMISSION, *fields):
+        settings.refuse(field, reason)
 
 
 def _known_program(engine: "FlinkEngine", settings: FlinkMoveSettings) -> "Program | None":
@@ -142,9 +156,7 @@ def _known_program(engine: "FlinkEngine", settings: FlinkMoveSettings) -> "Progr
     return program
 
 
-def _predict_modes(
-    namespace: str, name: str, jar: Path | None, settings: FlinkMoveSettings, as_json: bool
-) -> None:
+def _predict_modes(namespace: str, name: str, settings: FlinkMoveSettings, as_json: bool) -> None:
     """Predict a job of Flink's operator in Flink's balance modes, or finish a change of it."""
     from streamplace.flink.operator.api import ApiRefusal, usual_api
     from streamplace.flink.operator.journal import JournalMap, PatchClaim
@@ -152,13 +164,16 @@ def _predict_modes(
     from streamplace.flink.operator.patching import PatchTransaction
     from streamplace.flink.operator.resource import FlinkResource
 
-    refuse_for_operator({"JAR": jar, "--placement": settings.placement})
     owner = f"{namespace}/{name}"
     api = usual_api()
     if settings.resume:  # the resource may be in any state, and the job may not run
         claim = PatchClaim.take(api, namespace, name)
         ended = PatchTransaction(api, claim, say, settings.savepoint_timeout).run()
-        print_line(f"{owner}: {ended.step.value}, because {ended.reason}")
+        if as_json:
+            step = ended.step.name.lower()
+            print_json({"resource": owner, "step": step, "reason": ended.reason})
+        else:
+            print_line(f"{owner}: {ended.step.value}, because {ended.reason}")
         return
     with suppress(ApiRefusal):  # a prediction does not need the right to read the journal
         if (journal := JournalMap(api, namespace, name).read()[1]) is not None:

@@ -78,7 +78,9 @@ def watch_(
             guards, judge = settings.guards(), settings.judge()
             store = Store.usual()
             if settings.apply and isinstance(engine.rest.resource, FlinkResource):
-                return _watch_pods(settings, engine, engine.rest.resource, jar, stack)
+                given = {"JAR": jar, "-o": output}
+                refuse_for_operator(settings, "spare", "cluster", **given)
+                return _watch_pods(settings, engine, engine.rest.resource, stack)
             job = first_job(engine.rest, store, settings.job)
             document = engine.rest.job(job)
             deployment, may_start = watchable(engine.rest, job), settings.apply or settings.spare
@@ -109,7 +111,6 @@ def _watch_pods(
     settings: FlinkWatchSettings,
     engine: "FlinkEngine",
     resource: "FlinkResource",
-    jar: Path | None,
     stack: ExitStack,
 ) -> None:
     """Let the number of pods of a job that Flink's operator owns follow its rate, by patches."""
@@ -127,8 +128,6 @@ def _watch_pods(
     )
     from streamplace.flink.watch.watch import watchable
 
-    options = {"--placement": settings.placement, "--spare": settings.spare}
-    refuse_for_operator({"JAR": jar, **options, "--cluster": settings.cluster})
     api = usual_api()
     _, unfinished = JournalMap(api, resource.namespace, resource.name).read()
     if unfinished is None:

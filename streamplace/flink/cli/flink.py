@@ -275,7 +275,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
         files = reporter_files(resource.as_run(rest)) if isinstance(resource, FlinkResource) else {}
         spare_others(*(folder / name for name in files), keys=frozenset(("binaryData", "spec")))
         spare_others(folder / "graph.json")
-        spare_others(folder / RATES, is_ours=lambda path: path.read_bytes().startswith(b"time,"))
+        spare_others(folder / RATES, is_ours=_is_trace)
     check_output(output, is_folder=bool(files) or (folder is not None and bool(settings.history)))
     job = only_job(rest, settings.job)
     rest.running_job(job)
@@ -314,6 +314,12 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
         say("to add the reporter, which measures the CPU of threads:")
         say(f"  kubectl apply --filename {quote(str(folder / CONFIG_MAP))}")
         say(f"  {rest.resource.patch_command(str(folder / PATCH))}")
+
+
+def _is_trace(path: Path) -> bool:
+    from streamplace.io.files import read_lines
+
+    return next(read_lines(path), (0, b""))[1].startswith(b"time,")
 
 
 def _say_profile(profile: "JobProfile", graph: "StreamGraph") -> None:
