@@ -125,7 +125,7 @@ class Plan(
     slot: Seconds = file_key("TIME", "Time between two decisions.", default="5 min")
     terms: Annotated[MoveTerms | None, BeforeValidator(_terms)] = None
     move_price: Seconds = file_key(
-        "TIME", "Price of a move, as time of running both plans.", default=1800.0
+        "TIME", "Price of a move, as time of running the mean of both plans.", default=1800.0
     )
     lag: Seconds = file_key("TIME", "Time by which tuples may be late.", default=60.0)
     restart: Seconds = file_key("TIME", "Time for which a move stops the job.", default=5.0)

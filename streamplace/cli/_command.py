@@ -110,7 +110,7 @@ def as_key(model: "type[VerbSettings]", word: str) -> str | None:
     for field, option in model.options().items():
         if word == f"--{option.key_of(field)}":
             value = f"'{option.value}'" if option.value else "true"
-            return f"put {option.key_of(field)} = {value} into a file for --settings"
+            return f"write {option.key_of(field)} = {value} into a file, and name it by --settings"
     return None
 
 

@@ -110,6 +110,9 @@ def _is_ours(path: Path, keys: frozenset[str]) -> bool:
 
     kind = Path(path.name.removesuffix(".gz")).suffix
     try:
+        if kind == ".jsonl":  # its only line may be incomplete
+            _, line = next(files.read_lines(path), (0, b""))
+            return not line.endswith(b"\n") or not keys.isdisjoint(fields_of(line))
         content = files.read_bytes(path)
         if kind == ".toml":
             return not content or not keys.isdisjoint(files.read_toml(path))
@@ -117,9 +120,6 @@ def _is_ours(path: Path, keys: frozenset[str]) -> bool:
         return False
     if kind == ".json":
         return not content or not keys.isdisjoint(fields_of(content))
-    if kind == ".jsonl":  # its only line may be incomplete
-        line, is_whole, _ = content.partition(b"\n")
-        return not is_whole or not keys.isdisjoint(fields_of(line))
     return not content or b"streamplace" in content or content.startswith(TABLE)
 
 

@@ -98,7 +98,7 @@ def _usage(error: click.ClickException) -> str:
 
         model = getattr(context.command, "settings", None)
         if model is not None and (key := as_key(model, error.option_name)) is not None:
-            return f"{error.option_name} is gone: {key}"
+            return f"{error.option_name} is a key of settings files: {key}"
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     message = _LONG.sub(lambda match: quoted(match[0].strip("'")), error.format_message())
     return f"{message.rstrip('.')}{hint}"

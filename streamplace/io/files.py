@@ -120,7 +120,7 @@ def json_line(document: object) -> str:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files into existing folders: none of them if one cannot be written."""
+    """Write text files into existing folders; all are written before the first is renamed."""
     contents = {path: encoded(text, spot(path)) for path, text in texts.items()}
     with ExitStack() as files:
         for path, content in contents.items():

@@ -15,6 +15,7 @@ from streamplace.settings.option import OptionField
 P = TypeVar("P")
 PLAIN_REASONS = {
     "bool_parsing": "it must be true or false",
+    "string_type": "it must be a text",
     "int_parsing": "it must be a whole number",
     "path_type": "it must be a path",
     "tuple_type": "it must be a list",

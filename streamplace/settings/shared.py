@@ -85,7 +85,7 @@ class LossOptions(VerbSettings):
     without: str | None = option(
         "--without DEVICE",
         "What if: lose a device. Pins to it are dropped. 'simulate' moves its operators to the "
-        "best places among the other devices; 'place' places all, or moves few with from.",
+        "best places among the other devices; 'place' places all operators again.",
     )
 
 
