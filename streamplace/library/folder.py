@@ -15,7 +15,7 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import is_file, is_folder, read_bytes, read_lines, reading, spot
 from streamplace.io.parsing import parse_as
-from streamplace.library.documents import ObjectiveName
+from streamplace.library.documents import ObjectiveName, instance_problem
 from streamplace.model.message_text import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -233,8 +233,6 @@ class Library:
 
         Operators and devices are named after their numbers in the instance: ``v0``, ``d0``.
         """
-        from streamplace.library.documents import instance_problem
-
         path = self.instance_file(name)
         return instance_problem(read_bytes(path), spot(path))
 
