@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.suffixes import PICTURES
+from streamplace.model.message_text import counted, grouped_notes
 from streamplace.model.paths import FilePath, path_of
 from streamplace.settings.convert import (
     BudgetLike,
@@ -160,7 +161,6 @@ class Place(
         """Place a graph; with ``against``, find the front of two objectives."""
         from streamplace.api.arguments import check_profile, objective_of, problem_for
         from streamplace.display.report import duration
-        from streamplace.model.message_text import grouped_notes
         from streamplace.model.profile_trust import cpu_origins
         from streamplace.placers.stopwatch import start_up_seconds
 
@@ -197,7 +197,6 @@ class Place(
         from streamplace.evaluate.placing import Placing, place_all
         from streamplace.evaluate.runner import check_placer
         from streamplace.io.datasets import DataSet, Reader, no_graph
-        from streamplace.model.message_text import counted
         from streamplace.progress import tracked
 
         assert self.out is not None

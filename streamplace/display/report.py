@@ -116,16 +116,6 @@ def brief_and_detail(sheet: Callable[[bool], Sheet]) -> tuple[Brief, Detail]:
 class Report(Displayed):
     """Sentences and tables, in the order in which they are shown.
 
-    Attributes
-    ----------
-    title
-        First line; commands print the name of the graph before it.
-    subject
-        Object that the page shows; without it the page has only sentences and tables.
-    command
-        Shell command, for the page, that simulates a placement of the subject, read as JSON from
-        standard input. Empty if there is none.
-
     Examples
     --------
     >>> print(Report(("Fine.", Sheet(("device", "load"), (("d0", Bar(0.5)),))), "All of it"))
@@ -136,8 +126,11 @@ class Report(Displayed):
     """
 
     parts: tuple[Part, ...]
-    title: str = ""
+    title: str = ""  # first line; commands print the name of the graph before it
+    # Object that the page shows; without it the page has only sentences and tables.
     subject: object = field(default=None, repr=False, compare=False)
+    # Shell command, for the page, that simulates a placement of the subject, read as JSON from
+    # standard input. Empty if there is none.
     command: str = field(default="", repr=False, compare=False)
 
     def report(self) -> "Report":

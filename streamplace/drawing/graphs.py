@@ -98,13 +98,7 @@ class NamedPlacements(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A finished drawing; notebooks show it.
-
-    Attributes
-    ----------
-    subject
-        Graph or placements that are drawn.
-    """
+    """A finished drawing; notebooks show it."""
 
     scene: Scene
     subject: StreamGraph | NamedPlacements

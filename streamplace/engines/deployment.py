@@ -15,18 +15,12 @@ from streamplace.model.subtasks import named_problem
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A processing element (PE): all operators on one device.
-
-    Attributes
-    ----------
-    tags
-        Tags that its operators require of the device.
-    """
+    """A processing element (PE): all operators on one device."""
 
     number: int
     device: str
     operators: tuple[str, ...]
-    tags: tuple[str, ...]
+    tags: tuple[str, ...]  # tags that its operators require of the device
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +38,6 @@ class DeployedFlow:
 class Deployment:
     """A legal placement of a problem's operators, or of their subtasks.
 
-    Attributes
-    ----------
-    problem
-        The application with its cluster and constraints; operators may have several subtasks.
-    placement
-        Device of every operator, or of every subtask if subtasks are placed one by one.
-    expansion
-        The subtasks of the application's operators.
-    unit_problem
-        The problem of the placed units: ``problem`` or that of its subtasks.
-
     Examples
     --------
     >>> from streamplace.model import Cluster, Operator, Stream, StreamGraph
@@ -71,10 +54,10 @@ class Deployment:
     True
     """
 
-    problem: Problem
-    placement: Placement
-    expansion: Expansion = field(init=False, repr=False)
-    unit_problem: Problem = field(init=False, repr=False)
+    problem: Problem  # with its cluster and constraints; operators may have several subtasks
+    placement: Placement  # of every operator, or of every subtask if they are placed one by one
+    expansion: Expansion = field(init=False, repr=False)  # subtasks of the operators
+    unit_problem: Problem = field(init=False, repr=False)  # `problem`, or that of its subtasks
 
     def __post_init__(self) -> None:
         problem, expansion = self.problem, expand(self.problem.graph)

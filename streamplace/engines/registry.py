@@ -19,33 +19,19 @@ PlacementReader = Callable[[bytes, str], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A format that placements can be exported to.
-
-    Attributes
-    ----------
-    suffix
-        Suffix of the single file that it writes; empty if it writes a folder of files.
-    write
-        Converts a deployment to the text of the file, or to the texts of the folder's files.
-    read
-        Reads operator → device from the content of a file and its name for errors; None for a
-        format that cannot be read back.
-    of
-        Required attribute of the graph, such as "torch", with the source of its import.
-    all_devices
-        Whether a placement of subtasks must name every device of the cluster, even unused ones.
-    keeps_order
-        Whether it contains the order in which devices run operators.
-    """
+    """A format that placements can be exported to."""
 
     name: str
     summary: str
-    suffix: str
-    write: Exporter
+    suffix: str  # suffix of the single file that it writes; empty if it writes a folder of files
+    write: Exporter  # deployment → text of the file, or texts of the folder's files
+    # Reads operator → device from the content of a file and its name for errors; None for a format
+    # that cannot be read back.
     read: PlacementReader | None = None
-    of: str = ""
+    of: str = ""  # required attribute of the graph, such as "torch", with the source of its import
+    # Whether a placement of subtasks must name every device of the cluster, even unused ones.
     all_devices: bool = False
-    keeps_order: bool = False
+    keeps_order: bool = False  # whether it contains the order in which devices run operators
 
     def __repr__(self) -> str:
         return f"<ExportFormat {self.name}>"

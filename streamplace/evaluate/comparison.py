@@ -69,31 +69,16 @@ MAX_PLACED = 6_000
 
 
 class GraphResults:
-    """Names of the first graphs of a comparison, and placements of the first of these.
-
-    Attributes
-    ----------
-    names
-        Names of the graphs.
-    row
-        Row of a graph by the number of its problem, which differs between rates.
-    attributes
-        Attributes of the graphs, such as their topology.
-    placed
-        Records of the first graphs, by row.
-    problems
-        Problems of the records in ``placed``, by row; see `read`.
-    left_out
-        Number of further graphs.
-    """
+    """Names of the first graphs of a comparison, and placements of the first of these."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        # Row of a graph by the number of its problem, which differs between rates.
         self.row: dict[int, int] = {}
-        self.attributes: list[Mapping[str, Any]] = []
-        self.placed: dict[int, list[Record]] = {}
-        self.problems: dict[int, Problem] = {}
-        self.left_out = 0
+        self.attributes: list[Mapping[str, Any]] = []  # of the graphs, such as their topology
+        self.placed: dict[int, list[Record]] = {}  # records of the first graphs, by row
+        self.problems: dict[int, Problem] = {}  # of the records in `placed`, by row; see `read`
+        self.left_out = 0  # number of further graphs
         self._size = 0
 
     def __repr__(self) -> str:
@@ -481,21 +466,11 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class OverTrainings:
-    """Several trainings of a learned placer, each by its mean over the graphs.
-
-    Attributes
-    ----------
-    trainings
-        Number of trainings.
-    mean, min, max
-        Mean, minimum and maximum over the trainings.
-    interval
-        Ends of the 95 % interval of ``mean``, by Student's distribution.
-    """
+    """Several trainings of a learned placer, each by its mean over the graphs."""
 
     trainings: int
-    mean: float
-    interval: tuple[float, float]
+    mean: float  # over the trainings, like `min` and `max`
+    interval: tuple[float, float]  # 95 % interval of the mean, by Student's distribution
     min: float
     max: float
 

@@ -48,21 +48,13 @@ SIGNS = {"max": ">=", "min": "<="}
 
 @dataclass(frozen=True, slots=True)
 class FrontPoint:
-    """A placement with its values by both objectives.
-
-    Attributes
-    ----------
-    found_by
-        Search that found it: objective and limits.
-    proven
-        Whether no placement is better by both objectives.
-    """
+    """A placement with its values by both objectives."""
 
     placement: Placement
     value: float
     against: float
-    found_by: str
-    proven: bool
+    found_by: str  # search that found it: objective and limits
+    proven: bool  # whether no placement is better by both objectives
 
 
 @dataclass(frozen=True)

@@ -68,35 +68,21 @@ LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class GraphStatistics(Displayed):
-    """Statistics of a set of graphs, at the sources' full rate.
-
-    Attributes
-    ----------
-    cpu
-        [G] CPU that each graph needs, in devices.
-    utilisation
-        CPU of every operator of every graph, in devices.
-    saturation
-        Traffic of every stream, as a share of one link.
-    devices
-        Number of devices of every problem that has a cluster.
-    ccr
-        Communication to computation of these problems: mean transfer between two devices / mean
-        time of an operator.
-    mips, bandwidth_bps
-        Speed of the device and bandwidth of the link that are the units of CPU and traffic.
-    """
+    """Statistics of a set of graphs, at the sources' full rate."""
 
     operators: tuple[int, ...]
     streams: tuple[int, ...]
     sources: tuple[int, ...]
     sinks: tuple[int, ...]
-    cpu: tuple[float, ...]
-    utilisation: Floats
-    saturation: Floats
+    cpu: tuple[float, ...]  # [G] CPU that each graph needs, in devices
+    utilisation: Floats  # CPU of every operator of every graph, in devices
+    saturation: Floats  # traffic of every stream, as a share of one link
     splits: dict[str, int]
-    devices: tuple[int, ...]
+    devices: tuple[int, ...]  # number of devices of every problem that has a cluster
+    # Communication to computation of these problems: mean transfer between two devices / mean time
+    # of an operator.
     ccr: tuple[float, ...]
+    # Speed of the device and bandwidth of the link that are the units of CPU and traffic.
     mips: float
     bandwidth_bps: float
 

@@ -37,34 +37,23 @@ BLOCK = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A placer compared with a rival on the graphs that both of them placed.
+    """A placer compared with a rival on the graphs that both of them placed."""
 
-    Attributes
-    ----------
-    graphs
-        Number of these graphs.
-    better, equal, worse
-        Number of graphs on which the placer is better than, equal to or worse than the rival.
-    sign_test
-        Two-sided p value of the sign test, which ignores equal graphs: the probability of numbers
-        at least as unequal if both placers were equally likely to be better.
-    signed_rank_test
-        Two-sided p value of Wilcoxon's signed-rank test of the relative differences.
-    ratio
-        Geometric mean of value / rival's value over the graphs; None if a ratio is not positive
-        and finite, or without graphs.
-    interval
-        Ends of the 95 % interval of ``ratio``: percentiles of a bootstrap over graphs. None for
-        fewer than six graphs.
-    """
-
-    graphs: int
+    graphs: int  # number of these graphs
+    # Number of graphs on which the placer is better than, equal to or worse than the rival.
     better: int
     equal: int
     worse: int
+    # Two-sided p value of the sign test, which ignores equal graphs: the probability of numbers at
+    # least as unequal if both placers were equally likely to be better.
     sign_test: float
+    # Two-sided p value of Wilcoxon's signed-rank test of the relative differences.
     signed_rank_test: float
+    # Geometric mean of value / rival's value over the graphs; None if a ratio is not positive and
+    # finite, or without graphs.
     ratio: float | None
+    # Ends of the 95 % interval of ``ratio``: percentiles of a bootstrap over graphs. None for fewer
+    # than six graphs.
     interval: tuple[float, float] | None
 
 

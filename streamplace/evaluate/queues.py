@@ -62,49 +62,27 @@ class QueueRun(Displayed):
     """A run of the queueing engine, measured after its warm-up.
 
     Throughputs and latencies are None if the run does not determine them.
-
-    Attributes
-    ----------
-    valid
-        Whether the run has settled, and its settings do not limit the result.
-    duration, dt
-        Simulated seconds, and seconds per time step.
-    capacity
-        Capacity of every stream in tuples; None if it follows from the rates.
-    throughput, admitted
-        Source-equivalent tuples/s at the sinks, and tuples/s that the sources admit.
-    arrivals
-        Arrivals and times of service for which the latencies hold. If a resource is full, they are
-        constant, whatever the setting.
-    latency, latency_without_backlog
-        Time since generation, and time since the source admitted the tuple.
-    time_to_steady
-        Seconds until throughput stays within 1 % of its final level; None if it never does.
-    backlog
-        Tuples that wait at the sources at the end.
-    queues
-        Longest queue of every stream, in tuples.
-    windows
-        Windowed operator → seconds that it holds a tuple on average.
-    warnings
-        Reasons why the run is not valid: the stream concerned, and the setting to change.
     """
 
-    valid: bool
-    duration: float
-    dt: float
-    capacity: float | None
-    throughput: float | None
-    admitted: float | None
+    valid: bool  # whether the run has settled, and its settings do not limit the result
+    duration: float  # simulated seconds
+    dt: float  # seconds per time step
+    capacity: float | None  # of every stream in tuples; None if it follows from the rates
+    throughput: float | None  # source-equivalent tuples/s at the sinks
+    admitted: float | None  # tuples/s that the sources admit
     relative_throughput: float | None
+    # Arrivals and times of service for which the latencies hold. If a resource is full, they are
+    # constant, whatever the setting.
     arrivals: str
-    latency: Latency
-    latency_without_backlog: Latency
+    latency: Latency  # time since generation
+    latency_without_backlog: Latency  # time since the source admitted the tuple
+    # Seconds until throughput stays within 1 % of its final level; None if it never does.
     time_to_steady: float | None
-    backlog: float
-    queues: dict[str, float]
+    backlog: float  # tuples that wait at the sources at the end
+    queues: dict[str, float]  # longest queue of every stream, in tuples
     utilisation: dict[str, float]
-    windows: dict[str, float]
+    windows: dict[str, float]  # windowed operator → seconds that it holds a tuple on average
+    # Reasons why the run is not valid: the stream concerned, and the setting to change.
     warnings: tuple[str, ...]
 
     def report(self) -> Report:

@@ -142,11 +142,6 @@ Table = dict[float | None, dict[str, Row]]
 class ObjectiveResults:
     """Results of a comparison for one objective; records are added before they are read.
 
-    Attributes
-    ----------
-    judge
-        The objective, with its conditions; records of other objectives are ignored.
-
     Examples
     --------
     >>> from streamplace.objectives.registry import OBJECTIVES
@@ -161,7 +156,7 @@ class ObjectiveResults:
     """
 
     def __init__(self, judge: Objective, records: Iterable[Record] = ()) -> None:
-        self.judge = judge
+        self.judge = judge  # objective with its conditions; records of others are ignored
         self._results: dict[float | None, dict[str, list[_Result]]] = {}
         self._saved: list[_Result] = []
         self.add(records)

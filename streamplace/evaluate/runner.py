@@ -38,27 +38,16 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRun:
-    """A comparison, in which every placer places every problem at every rate for every objective.
+    """A comparison: every placer places every problem at every rate for every objective."""
 
-    Attributes
-    ----------
-    placers
-        Placers by name, options after colons (``metis:k=3``), aliases before the name
-        (``three=metis:k=3``).
-    rates
-        Total source rates; empty for every graph's original rate, in one table.
-    objectives
-        Objectives by name. Every placement is valued by all of them.
-    require
-        Conditions that every placement must meet.
-    """
-
+    # By name, options after colons (``metis:k=3``), aliases before the name (``three=metis:k=3``).
     placers: tuple[str, ...]
+    # Total source rates; empty for every graph's original rate, in one table.
     rates: tuple[float, ...] = ()
     seed: int = 0
     budget: Budget = USUAL_BUDGET
-    objectives: tuple[str, ...] = (DEFAULT,)
-    require: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = (DEFAULT,)  # by name; every placement is valued by all of them
+    require: tuple[str, ...] = ()  # conditions that every placement must meet
 
     def __post_init__(self) -> None:
         names = dict.fromkeys(named_objective(name).name for name in self.objectives)
@@ -149,17 +138,11 @@ def same_problem(problem: Problem) -> Problem:
 
 
 class Runner:
-    """Outcomes of all placers at all rates for all objectives on one problem.
-
-    Attributes
-    ----------
-    saved
-        Results that are not computed again, by key.
-    """
+    """Outcomes of all placers at all rates for all objectives on one problem."""
 
     def __init__(self, comparison: ComparisonRun, reader: Callable[[Any], Problem]) -> None:
         self.comparison, self.reader = comparison, reader
-        self.saved: dict[Key, Record] = {}
+        self.saved: dict[Key, Record] = {}  # results that are not computed again, by key
 
     def __getstate__(self) -> dict[str, Any]:
         """Attributes without placers and objectives, which each process resolves by name."""

@@ -21,13 +21,6 @@ Generator = Callable[Concatenate[P, int, ...], Iterator[StreamGraph | Problem]]
 class Family:
     """A registered family of benchmark graphs, or of problems: graphs with clusters of their own.
 
-    Attributes
-    ----------
-    parameters
-        Frozen dataclass whose fields all have defaults; see `streamplace.families.parameters`.
-    function
-        Generator of the graphs or problems.
-
     Examples
     --------
     >>> branched = FAMILIES["branched"]
@@ -37,6 +30,7 @@ class Family:
 
     name: str
     summary: str
+    # Frozen dataclass whose fields all have defaults; see `streamplace.families.parameters`.
     parameters: type[Any]
     function: Generator[Any]
 

@@ -29,35 +29,21 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Manifest of a generated data set: its parameters and checksums.
-
-    Attributes
-    ----------
-    parameters
-        All parameters that have a value, including defaults.
-    streamplace
-        Version that made the data set.
-    splits
-        Number of graphs of each split; empty where the family has none.
-    packed_sha256
-        Checksum of the file itself, which differs if machines pack in different ways.
-    content_sha256
-        Checksum of the unpacked content, which is the same on every machine.
-    shards
-        The files of a data set in several files. The checksums above are then of all files, one
-        after the other.
-    """
+    """Manifest of a generated data set: its parameters and checksums."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     family: str
-    parameters: dict[str, Any]
+    parameters: dict[str, Any]  # all that have a value, including defaults
     seed: int
-    streamplace: str
+    streamplace: str  # version that made the data set
     graphs: int
-    splits: dict[str, int]
+    splits: dict[str, int]  # number of graphs of each split; empty where the family has none
+    # Checksum of the file itself, which differs if machines pack in different ways.
     packed_sha256: str
-    content_sha256: str
+    content_sha256: str  # checksum of the unpacked content, which is the same on every machine
+    # The files of a data set in several files. The checksums above are then of all files, one after
+    # the other.
     shards: tuple[Shard, ...] = ()
 
 

@@ -32,35 +32,21 @@ class HeldOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """Result of a training run.
-
-    Attributes
-    ----------
-    rates, optima
-        For every validation problem: its source rate, and the reward of its optimum (NaN if the
-        optimum is unknown).
-    problems, held_out
-        The validation problems, or the training problems if none were held out.
-    objective, seed
-        Those of the run.
-    start
-        File of the weights that training began from.
-    trained_on
-        Number of graphs of the training, in words.
-    """
+    """Result of a training run."""
 
     model: str
     folder: Path
     history: History
     epochs: int
-    rates: tuple[float, ...]
-    optima: Floats
+    rates: tuple[float, ...]  # source rate of every validation problem
+    optima: Floats  # rewards of their optima; NaN if the optimum is unknown
+    # The validation problems, or the training problems if none were held out.
     problems: tuple[Problem, ...]
     held_out: bool
     objective: str
     seed: int
-    start: Path
-    trained_on: str
+    start: Path  # file of the weights that training began from
+    trained_on: str  # number of graphs of the training, in words
 
     def __repr__(self) -> str:
         return f"<Trained {self.model}: {counted(len(self.history.epochs), 'epoch')}>"

@@ -15,7 +15,7 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import is_file, is_folder, read_bytes, read_lines, reading, spot
 from streamplace.io.parsing import parse_as
-from streamplace.library.documents import ObjectiveName
+from streamplace.library.documents import ObjectiveName, instance_problem
 from streamplace.model.message_text import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -63,20 +63,6 @@ class LibraryManifest:
 class LibraryEntry:
     """The best known solution of an instance for an objective, and its proven bound.
 
-    Attributes
-    ----------
-    value, bound
-        Relative throughput, seconds of one pass, or price of a plan. No solution is better than
-        the bound.
-    closed
-        Whether the value equals the bound except for rounding, and so is optimal.
-    proof
-        Kind of the certificate that proves the bound.
-    by, seconds, date
-        Author or program of the solution, its processor seconds, and its date.
-    proof_seconds
-        Processor seconds to make and to check the proof that closes the entry.
-
     Examples
     --------
     >>> entry = LibraryEntry("a-0", "makespan", 2.0, 1.0, False, "path", "me")
@@ -88,13 +74,16 @@ class LibraryEntry:
 
     instance: str
     objective: ObjectiveName
+    # Relative throughput, seconds of one pass, or price of a plan. No solution is better than the
+    # bound.
     value: Finite
     bound: Finite
-    closed: bool
-    proof: str
-    by: str
-    seconds: Finite | None = None
-    date: str | None = None
+    closed: bool  # whether the value equals the bound except for rounding, and so is optimal
+    proof: str  # kind of the certificate that proves the bound
+    by: str  # author or program of the solution
+    seconds: Finite | None = None  # processor seconds of the solution
+    date: str | None = None  # of the solution
+    # Processor seconds to make and to check the proof that closes the entry.
     proof_seconds: Finite | None = None
 
     @property
@@ -244,8 +233,6 @@ class Library:
 
         Operators and devices are named after their numbers in the instance: ``v0``, ``d0``.
         """
-        from streamplace.library.documents import instance_problem
-
         path = self.instance_file(name)
         return instance_problem(read_bytes(path), spot(path))
 

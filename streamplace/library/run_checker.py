@@ -27,20 +27,13 @@ CLOSED = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Result of the checker.
-
-    Attributes
-    ----------
-    text
-        Line that the checker prints: value, bound and gap, or the reason of a refusal.
-    value, bound
-        Exact results of the checker, as floats of twelve digits; None after a refusal, and a bound
-        of None without a certificate.
-    """
+    """Result of the checker."""
 
     accepted: bool
-    text: str
+    text: str  # line that the checker prints: value, bound and gap, or the reason of a refusal
     objective: str | None = None
+    # Exact results of the checker, as floats of twelve digits; None after a refusal, and a bound of
+    # None without a certificate.
     value: float | None = None
     bound: float | None = None
 

@@ -105,15 +105,6 @@ class Devices(
 ):
     """All devices of a cluster, column by column; omitted columns have `Device`'s defaults.
 
-    Attributes
-    ----------
-    speed
-        [D] MIPS of one core, less its reserved part.
-    kind
-        [D] kind of every device; devices of equal speed and number of cores are of one kind.
-    example
-        One device of every kind.
-
     Examples
     --------
     >>> devices = Devices(("cpu", "gpu"), mips=[2500, 9000], tags=[(), ("cuda",)])
@@ -121,9 +112,10 @@ class Devices(
     (9000.0, 1, [1, 1])
     """
 
-    speed: Floats = field(init=False, compare=False)
+    speed: Floats = field(init=False, compare=False)  # [D] MIPS of one core, less its reserved part
+    # [D] kind of every device; devices of equal speed and number of cores are of one kind.
     kind: Ints = field(init=False, compare=False)
-    example: NDArray[np.intp] = field(init=False, compare=False)
+    example: NDArray[np.intp] = field(init=False, compare=False)  # one device of every kind
     _position: dict[str, int] = field(init=False, compare=False)
     _row: ClassVar[type[Any]] = Device
     _error: ClassVar[type[StreamplaceError]] = ClusterError

@@ -42,16 +42,6 @@ class Expansion:
     and advance; its base and limit are multiplied by the subtask's share of the arriving tuples, so
     that all subtasks together emit as much as the operator.
 
-    Attributes
-    ----------
-    graph
-        The subtasks, each an operator of parallelism 1; ``join`` becomes ``join#0``, ``join#1``, ….
-        An operator of parallelism 1 keeps its name.
-    original
-        The graph that was expanded.
-    operator
-        [S] row of the operator that each subtask belongs to.
-
     Examples
     --------
     >>> from streamplace.model import Operator, Stream
@@ -70,9 +60,11 @@ class Expansion:
     {'src': {'d0': 1}, 'join': {'d0': 2, 'd1': 1}}
     """
 
+    # The subtasks, each an operator of parallelism 1; ``join`` becomes ``join#0``, ``join#1``, ….
+    # An operator of parallelism 1 keeps its name.
     graph: StreamGraph
-    original: StreamGraph
-    operator: Ints
+    original: StreamGraph  # the graph that was expanded
+    operator: Ints  # [S] row of the operator that each subtask belongs to
 
     def __repr__(self) -> str:
         parts = counted(self.graph.n_operators, "subtask")

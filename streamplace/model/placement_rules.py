@@ -32,35 +32,20 @@ from streamplace.model.units import format_bytes
 
 @dataclass(frozen=True, slots=True)
 class PlacementRules:
-    """Rules that make a placement legal.
+    """Rules that make a placement legal."""
 
-    Attributes
-    ----------
-    unit
-        [N] unit of every operator, numbered by first operator.
-    allowed
-        [U, D] whether a unit may run on a device.
-    apart
-        [P, 2] pairs of units that must not share a device, lower one first.
-    known_devices
-        [U] a device for every unit that respects all rules; None if memory is short and the search
-        found none.
-    memory, room
-        [U] bytes that every unit uses, [D] bytes of every device; None if all units fit on any
-        device together.
-    fault
-        The error to report if a placement is needed and `known_devices` is None.
-    first_operator
-        [U] first operator of every unit.
-    """
-
-    unit: Ints
-    allowed: Bools
-    apart: Ints
+    unit: Ints  # [N] unit of every operator, numbered by first operator
+    allowed: Bools  # [U, D] whether a unit may run on a device
+    apart: Ints  # [P, 2] pairs of units that must not share a device, lower one first
+    # [U] a device for every unit that respects all rules; None if memory is short and the search
+    # found none.
     known_devices: Ints | None
+    # [U] bytes that every unit uses, [D] bytes of every device; None if all units fit on any device
+    # together.
     memory: Floats | None = None
     room: Floats | None = None
-    fault: str = ""
+    fault: str = ""  # error to report if a placement is needed and `known_devices` is None
+    # [U] first operator of every unit.
     first_operator: NDArray[np.intp] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

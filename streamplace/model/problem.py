@@ -30,21 +30,14 @@ if TYPE_CHECKING:
 class Moving:
     """The costs of moving operators.
 
-    Attributes
-    ----------
-    state
-        Bytes of state that move with every operator, [N].
-    startup
-        Seconds that every operator takes to start on every device, [N, D].
-
     Examples
     --------
     >>> Moving([1e6, 0], [[2, 0.5], [0, 0]]).startup.shape
     (2, 2)
     """
 
-    state: Floats
-    startup: Floats
+    state: Floats  # [N] bytes of state that move with every operator
+    startup: Floats  # [N, D] seconds that every operator takes to start on every device
 
     def __init__(self, state: ArrayLike, startup: ArrayLike) -> None:
         put = partial(object.__setattr__, self)

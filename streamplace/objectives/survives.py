@@ -75,21 +75,13 @@ def freedom_of(problem: Problem) -> Freedom:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Share that a placement carries after the loss of one device.
-
-    Attributes
-    ----------
-    relative_throughput
-        Share of the sources' rate with the operators of the device on the best other devices found.
-    exact
-        Whether it is proven that no other devices for them carry more.
-    moved
-        New device of every operator of the lost device; empty if nothing can be carried.
-    """
+    """Share that a placement carries after the loss of one device."""
 
     device: str
+    # Share of the sources' rate with the operators of the device on the best other devices found.
     relative_throughput: float
-    exact: bool
+    exact: bool  # whether it is proven that no other devices for them carry more
+    # New device of every operator of the lost device; empty if nothing can be carried.
     moved: Mapping[str, str]
 
     @property
@@ -161,24 +153,12 @@ def bound(problem: Problem) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Survived(Displayed):
-    """Share that a placement carries before and after the loss of any one device.
+    """Share that a placement carries before and after the loss of any one device."""
 
-    Attributes
-    ----------
-    value
-        The least share of the sources' rate.
-    exact
-        Whether the value is exact, or a lower bound.
-    losses
-        The loss of each device in use, the one that costs most first.
-    beside
-        Explanation of the throughput before any loss.
-    """
-
-    value: float
-    exact: bool
-    losses: tuple[Loss, ...]
-    beside: Explanation
+    value: float  # least share of the sources' rate
+    exact: bool  # whether the value is exact, or a lower bound
+    losses: tuple[Loss, ...]  # of each device in use, the one that costs most first
+    beside: Explanation  # of the throughput before any loss
 
     @property
     def words(self) -> str:

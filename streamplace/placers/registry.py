@@ -82,31 +82,17 @@ USUAL_BUDGET = Budget(PLACE_SECONDS)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A placement with a proven bound and a trace, which a placer may return.
-
-    Attributes
-    ----------
-    bound
-        Proven bound of the value of every placement.
-    trace
-        Improvements during the search.
-    value
-        Value of the placement, if the placer evaluated it.
-    least_load
-        Lower bound of the load of the fullest resource of every placement that carries the
-        full rate.
-    steps
-        Best value for each number of moves from the present placement.
-    levels
-        Proven bounds of the shares of sources beside stuck ones, level by level.
-    """
+    """A placement with a proven bound and a trace, which a placer may return."""
 
     placement: Placement
-    bound: float | None = None
-    trace: tuple[Improvement, ...] = ()
-    value: float | None = None
+    bound: float | None = None  # proven bound of the value of every placement
+    trace: tuple[Improvement, ...] = ()  # improvements during the search
+    value: float | None = None  # of the placement, if the placer evaluated it
+    # Lower bound of the load of the fullest resource of every placement that carries the full rate.
     least_load: float | None = None
+    # Best value for each number of moves from the present placement.
     steps: tuple[MoveStep, ...] = ()
+    # Proven bounds of the shares of sources beside stuck ones, level by level.
     levels: tuple[float, ...] = ()
 
 
@@ -124,24 +110,15 @@ class PlacerFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Placer:
-    """A registered algorithm with its options set.
-
-    Attributes
-    ----------
-    options
-        The algorithm's options by name; options that are not set keep their defaults.
-    objectives
-        Names of the objectives that it supports; empty for any.
-    budget
-        Budget that overrides the caller's; None uses the caller's, or `PLACE_SECONDS`.
-    """
+    """A registered algorithm with its options set."""
 
     name: str
     summary: str
     function: PlacerFunction
-    objectives: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = ()  # names of those that it supports; empty for any
+    # By name; options that are not set keep their defaults.
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    budget: Budget | None = None
+    budget: Budget | None = None  # instead of the caller's; None for that, or `PLACE_SECONDS`
 
     def __repr__(self) -> str:
         return f"<Placer {':'.join([self.name, *(f'{k}={v}' for k, v in self.options.items())])}>"

@@ -30,40 +30,23 @@ MAX_SUBTASKS = 2_000
 class PlacementRequest:
     """A placer, an objective and limits, with which problems are placed.
 
-    Attributes
-    ----------
-    placer
-        A placer, or its name with options after colons.
-    weights
-        Weights file of a learned placer.
-    objective
-        An objective, or its name; empty for the default one of each graph.
-    require
-        Conditions that a placement must meet.
-    relocation
-        Current placement of the graph; the objective then includes the cost of moving from it.
-    rate
-        Total rate of the sources in tuples/s; None for every graph's own rate.
-    subtasks
-        Whether the subtasks of parallel operators are placed one by one.
-    confidence
-        Confidence of the interval of a measured graph's throughput, from errors of recorded runs.
-
     Examples
     --------
     >>> PlacementRequest("metis:k=2", require=("throughput>=0.9",)).algorithm
     <Placer metis:k=2>
     """
 
-    placer: str | Placer = "auto"
-    weights: Path | None = None
-    objective: str | Objective = ""
-    require: Sequence[str] = ()
+    placer: str | Placer = "auto"  # a placer, or its name with options after colons
+    weights: Path | None = None  # file of a learned placer
+    objective: str | Objective = ""  # objective or its name; empty for each graph's default one
+    require: Sequence[str] = ()  # conditions that a placement must meet
+    # Current placement of the graph; the objective then includes the cost of moving from it.
     relocation: Relocation | None = None
-    rate: float | None = None
-    subtasks: bool = False
+    rate: float | None = None  # total tuples/s of the sources; None for every graph's own rate
+    subtasks: bool = False  # whether the subtasks of parallel operators are placed one by one
     seed: int = 0
     budget: Budget = USUAL_BUDGET
+    # Confidence of the interval of a measured graph's throughput, from errors of recorded runs.
     confidence: float | None = None
 
     def __post_init__(self) -> None:

@@ -128,15 +128,7 @@ class Batch:
 
 
 class ProblemTensors:
-    """P problems as tensors, and batches of them.
-
-    Attributes
-    ----------
-    sizes
-        Operators of every problem, [P].
-    every
-        All problems as one batch.
-    """
+    """P problems as tensors, and batches of them."""
 
     def __init__(
         self,
@@ -147,8 +139,9 @@ class ProblemTensors:
         random_ties: bool = True,
     ) -> None:
         self.problems, self._order, self._random_ties = tuple(problems), order, random_ties
+        # [P] operators of every problem.
         self.sizes = np.array([problem.n_operators for problem in problems], np.int64)
-        self.every = _stacked(self.problems, order).to(device)
+        self.every = _stacked(self.problems, order).to(device)  # all problems as one batch
         self._orders: Tensor | None = None
 
     def batch(self, rows: Tensor, generator: torch.Generator | None = None) -> Batch:

@@ -202,44 +202,27 @@ def _split(problem: Problem, rows: Ints, number: int) -> Problem:
 
 @dataclass(frozen=True)
 class Sustained(AdvisingExplanation):
-    """Rate that a placement carries in the steady state, and its bottleneck.
+    """Rate that a placement carries in the steady state, and its bottleneck."""
 
-    Attributes
-    ----------
-    relative_throughput
-        Largest share of their rates at which all sources can run at once.
-    throughput, offered
-        Tuples/s that the sources emit at their shares, and that they would emit without limits.
-    sources
-        Share of each source's rate: the relative throughput or, beside stuck sources, more.
-    links
-        Links in use, fullest first.
-    cards
-        Network cards in use that have a limit, fullest first.
-    find_parallelism
-        Function that searches for a better parallelism, if one operator fills a core.
-    find_remedies
-        Function that searches for the remedies that gain most, below the full rate.
-    limits
-        If there are several sources, those not carried whole, with the resource that limits them,
-        level by level.
-    overloaded
-        If several sources are not all carried whole, the share of its rate that each gets when all
-        offer their full rates, as a fair CPU and full queues divide it (`streamsim.overload`).
-    """
-
-    relative_throughput: float
-    throughput: float
-    offered: float
+    relative_throughput: float  # largest share of their rates at which all sources can run at once
+    throughput: float  # tuples/s that the sources emit at their shares
+    offered: float  # tuples/s that they would emit without limits
+    # Share of each source's rate: the relative throughput or, beside stuck sources, more.
     sources: dict[str, float]
     bottleneck: FullestResource
     devices: tuple[DeviceLoad, ...]
-    links: tuple[LinkLoad, ...]
-    cards: tuple[CardLoad, ...]
+    links: tuple[LinkLoad, ...]  # links in use, fullest first
+    cards: tuple[CardLoad, ...]  # network cards in use that have a limit, fullest first
+    # Searches for a better parallelism, if one operator fills a core.
     find_parallelism: Callable[[], ParallelismAdvice | None] = field(repr=False, compare=False)
+    # Searches for the remedies that gain most, below the full rate.
     find_remedies: Callable[[], tuple[PlacementRemedy, ...]] = field(repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
+    # If there are several sources, those not carried whole, with the resource that limits them,
+    # level by level.
     limits: tuple[SourceLimit, ...] = ()
+    # If several sources are not all carried whole, the share of its rate that each gets when all
+    # offer their full rates, as a fair CPU and full queues divide it (`streamsim.overload`).
     overloaded: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property

@@ -41,20 +41,11 @@ class Carried:
 
 
 class Carriers(Sequence[Carried]):
-    """Users of a resource, heaviest first; they are columns, named only on access.
-
-    Attributes
-    ----------
-    label
-        Function that names a user by its row.
-    heaviest
-        Rows of the users, in this order.
-    loads
-        Share of the resource that each user needs at full rate.
-    """
+    """Users of a resource, heaviest first; they are columns, named only on access."""
 
     def __init__(self, label: Callable[[int], str], rows: Ints, loads: Floats) -> None:
         order = np.argsort(-loads, kind="stable")
+        # Rows of the users, and the share of the resource that each needs at the full rate.
         self.label, self.heaviest, self.loads = label, rows[order], loads[order]
 
     def __repr__(self) -> str:
