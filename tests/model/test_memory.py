@@ -8,7 +8,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from planning_cases import chain
 
-from streamplace.api import place
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model import (
     Cluster,
@@ -103,8 +102,9 @@ def test_a_large_graph_is_searched_level_by_level_within_memory():
 def test_memory_that_fits_nowhere_is_refused_beside_subtasks(objective):
     operators = [Operator("a", ipt=1e5, rate=100, memory=12), Operator("b", parallelism=2)]
     graph = StreamGraph.of("g", operators, [Stream("a", "b")])
+    problem = Problem(graph, Cluster.of([Device("d0", memory=10)]))
     with pytest.raises(ProblemError, match="'a' cannot fit anywhere"):
-        place(graph, Cluster.of([Device("d0", memory=10)]), objective=objective)
+        PLACERS["auto"].place(problem, OBJECTIVES[objective])
 
 
 def test_memory_that_cannot_bind_is_no_rule():
