@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.message_text import quoted, suggestion
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @cache
@@ -81,14 +82,19 @@ class Registry(Generic[T]):
         self._registered[name], self._origins[name] = thing, origin
         return thing
 
-    def summary(self, name: str, function: Callable[..., object]) -> str:
-        """First line of the docstring of a function to register."""
-        lines = (function.__doc__ or "").strip().splitlines()
-        if not lines:
-            raise SettingError(
-                f"the {self._noun} {name!r} has no docstring; its first line describes it"
-            )
-        return lines[0]
+    def decorator(self, name: str, made: Callable[[str, Any], T]) -> Callable[[F], F]:
+        """Register what is made of the first line of a function's docstring and the function."""
+
+        def register(function: F) -> F:
+            lines = (function.__doc__ or "").strip().splitlines()
+            if not lines:
+                raise SettingError(
+                    f"the {self._noun} {name!r} has no docstring; its first line describes it"
+                )
+            self.add(name, made(lines[0], function), function)
+            return function
+
+        return register
 
     def __repr__(self) -> str:
         return f"<Registry of {self._noun}s>"

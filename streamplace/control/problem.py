@@ -24,7 +24,6 @@ from streamplace.errors import GraphError, SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.columns import frozen
 from streamplace.model.graph import StreamGraph
-from streamplace.model.operators import Window
 from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.result import HOUR, PlanResult
 from streamplace.planning.traces import RateTrace, share_carried
@@ -356,20 +355,16 @@ def _with_output(
 ) -> StreamGraph | None:
     """Return the graph at these rates; windows that are not ``fed`` have proportional output."""
     operators = graph.operators
-    windows = {
-        v: window if fed[v] else _proportional(window) for v, window in operators.window.items()
-    }
+    windows = dict(operators.window)
+    for v, window in operators.window.items():
+        if not fed[v]:
+            factor = window.factor if window.limit == math.inf else 0.0
+            windows[v] = replace(window, base=0.0, factor=factor, limit=math.inf)
     try:
         changed = graph.with_operators(replace(operators, window=windows)) if windows else graph
         return trace.graph(changed, rates, ZERO_RATE)
     except GraphError:
         return None
-
-
-def _proportional(window: Window) -> Window:
-    """Window with the part of the output that is proportional to the input at any rate."""
-    factor = window.factor if window.limit == math.inf else 0.0
-    return replace(window, base=0.0, factor=factor, limit=math.inf)
 
 
 def _bounds_of_one(rates: Floats, top: Floats, bound_at: Callable[[Floats], float]) -> Floats:

@@ -19,20 +19,16 @@ def read_csv(content: bytes, where: str) -> dict[str, str]:
     text = decoded(content, where)
     with located(where):
         try:
-            lines, mark = io.StringIO(text, newline=""), _delimiter(text)
-            rows = csv.DictReader(lines, strict=True, delimiter=mark)
+            # some spreadsheets write semicolons or tabs instead of commas
+            header = text.partition("\n")[0]
+            mark = next((mark for mark in ";\t" if mark in header and "," not in header), ",")
+            rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
             names = rows.fieldnames or ()
             if [names.count(name) for name in ("operator", "device")] != [1, 1]:
                 raise FormatError("has no columns operator and device; add a first row of names")
             return unique((_text(row["operator"]), _text(row["device"])) for row in rows)
         except csv.Error as error:
             raise FormatError(f"is not valid CSV: {error}; correct or export it again") from None
-
-
-def _delimiter(text: str) -> str:
-    """Mark between the cells; some spreadsheets write semicolons or tabs instead of commas."""
-    header = text.partition("\n")[0]
-    return next((mark for mark in ";\t" if mark in header and "," not in header), ",")
 
 
 def _text(cell: str | None) -> str | None:

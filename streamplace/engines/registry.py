@@ -83,10 +83,7 @@ def export(
 ) -> Callable[[Exporter], Exporter]:
     """Register an export; the first line of its docstring describes it."""
 
-    def register(write: Exporter) -> Exporter:
-        summary = EXPORTS.summary(name, write)
-        made = ExportFormat(name, summary, suffix, write, read, of, all_devices, keeps_order)
-        EXPORTS.add(name, made, write)
-        return write
+    def made(summary: str, write: Exporter) -> ExportFormat:
+        return ExportFormat(name, summary, suffix, write, read, of, all_devices, keeps_order)
 
-    return register
+    return EXPORTS.decorator(name, made)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from hashlib import sha256
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
@@ -66,7 +65,9 @@ def _content(name: str) -> str:
     files = {file for folder in folders for file in _inside(folder)}
     for point in plugins():
         if point.module.partition(".")[0] == name:
-            files |= _installed(point)
+            installed = () if point.dist is None else point.dist.files or ()
+            paths = (path for path in installed if not GENERATED.intersection(path.parts))
+            files |= {Path(str(path.locate())) for path in paths}
     if not files and file is not None:  # a script, and modules beside it
         beside = Path(file).absolute().parent
         packages = (path.parent for path in beside.glob("*/__init__.py"))
@@ -82,12 +83,6 @@ def _inside(folder: Path) -> Iterator[Path]:
         is_core = path.name == Path(_core.__file__).name  # SOURCES identifies it
         if not (is_core or GENERATED.intersection(path.parts)) and path.is_file():
             yield path
-
-
-def _installed(point: EntryPoint) -> set[Path]:
-    """Files of the distribution that has an entry point."""
-    files = () if point.dist is None else point.dist.files or ()
-    return {Path(str(file.locate())) for file in files if not GENERATED.intersection(file.parts)}
 
 
 def _cells(names: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:

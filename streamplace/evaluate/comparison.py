@@ -17,6 +17,7 @@ from streamplace.evaluate.paired import CONFIDENCE, Paired, half_interval, holm
 from streamplace.evaluate.records import Record, problem_hash, problem_number
 from streamplace.evaluate.results import (
     ObjectiveResults,
+    ProblemNumbers,
     Row,
     TradeOffs,
     heading,
@@ -106,14 +107,15 @@ class GraphResults:
         if first and self._size <= MAX_PLACED:
             self.placed[row] = first
 
-    def groups(self) -> Iterator[tuple[str, Any, set[int]]]:
+    def groups(self) -> Iterator[tuple[str, Any, ProblemNumbers]]:
         """Name and value of an attribute with few values, and the problems that have the value."""
+        numbers = np.array([*self.row], np.uint64)
         for name in dict.fromkeys(chain.from_iterable(self.attributes)):
             values = [attributes.get(name) for attributes in self.attributes]
             different = sorted(set(values) - {None}, key=lambda value: (str(type(value)), value))
             if 1 < len(different) <= MAX_VALUES:
                 for value in different:
-                    yield name, value, {n for n, row in self.row.items() if values[row] == value}
+                    yield name, value, numbers[[values[row] == value for row in self.row.values()]]
 
     def read(self, problems: Iterable[Problem]) -> None:
         """Find the problems of the records in ``placed`` among those of the comparison."""
@@ -231,10 +233,7 @@ class Comparison(Displayed):
             for rate, by_placer in sorted(result.columns.items()):
                 rows = []
                 for name, value, chosen in self.graphs.groups():
-                    values = [
-                        columns.value[[n in chosen for n in columns.problem.tolist()]]
-                        for columns in by_placer.values()
-                    ]
+                    values = [c.value[np.isin(c.problem, chosen)] for c in by_placer.values()]
                     means = (cell(mean_of(column), _form(result.judge)) for column in values)
                     graphs = max(map(len, values))
                     rows.append((f"{name} {value}", str(graphs), *means))

@@ -73,10 +73,4 @@ FAMILIES: Registry[Family] = Registry("streamplace.families", "family")
 
 def family(name: str, parameters: type[P]) -> Callable[[Generator[P]], Generator[P]]:
     """Register a family; the first line of the function's docstring describes it."""
-
-    def register(function: Generator[P]) -> Generator[P]:
-        summary = FAMILIES.summary(name, function)
-        FAMILIES.add(name, Family(name, summary, parameters, function), function)
-        return function
-
-    return register
+    return FAMILIES.decorator(name, lambda summary, f: Family(name, summary, parameters, f))

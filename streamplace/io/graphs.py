@@ -215,13 +215,11 @@ def _operator_row(operators: Operators, i: int) -> dict[str, Any]:
     row |= _stated(operators, OPERATOR, i)
     about = {"about": row.pop("about")} if "about" in row else {}
     if i in operators.window:
-        row["window"] = _window_row(operators.window[i])
+        window = operators.window[i]
+        limit = () if math.isinf(window.limit) else ("limit",)
+        keys = ("size", "advance", "base", "factor", *limit)
+        row["window"] = {key: plain(getattr(window, key)) for key in keys}
     return row | about
-
-
-def _window_row(window: Window) -> dict[str, Any]:
-    row = {key: plain(getattr(window, key)) for key in ("size", "advance", "base", "factor")}
-    return row if math.isinf(window.limit) else {**row, "limit": plain(window.limit)}
 
 
 def _stated(table: Operators | Streams, rules: dict[str, FieldRule], i: int) -> dict[str, Any]:

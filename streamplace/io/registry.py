@@ -43,13 +43,9 @@ def reader(
     name: str, *, options: Mapping[str, str] | None = None, package: str = ""
 ) -> Callable[[FormatReader], FormatReader]:
     """Register a reader; the first line of its docstring describes the format."""
-
-    def register(read: FormatReader) -> FormatReader:
-        summary = FORMATS.summary(name, read)
-        FORMATS.add(name, Format(name, summary, read, options or {}, package), read)
-        return read
-
-    return register
+    return FORMATS.decorator(
+        name, lambda summary, read: Format(name, summary, read, options or {}, package)
+    )
 
 
 def reader_options() -> dict[str, str]:

@@ -287,20 +287,15 @@ def _streams(network: ExportedModel) -> Iterator[Stream]:
     for node in network.nodes:
         used: dict[Node, dict[Node, None]] = {}
         for tensor in node.all_input_nodes:
-            maker = _maker(tensor)
+            maker = tensor
+            while is_part(maker):  # selected from the results of the node that computed it
+                maker = maker.all_input_nodes[0]
             if maker in names:
                 used.setdefault(maker, {})[tensor] = None
         for maker, parts in used.items():
             total = sum(map(size, parts))
             whole = maker in parts or total == size(maker)
             yield Stream(names[maker], names[node], payload=None if whole else total)
-
-
-def _maker(node: "Node") -> "Node":
-    """Return the node that computed a selected result."""
-    while is_part(node):
-        node = node.all_input_nodes[0]
-    return node
 
 
 def _memory(network: ExportedModel) -> "dict[Node, float]":

@@ -327,14 +327,11 @@ def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Regist
     ``attributes`` are further attributes of `Objective`.
     """
 
-    def register(evaluate: Registered) -> Registered:
-        summary = OBJECTIVES.summary(name, evaluate)
+    def made(summary: str, evaluate: Evaluate) -> Objective:
         ordered = "priorities" in inspect.signature(evaluate).parameters
-        made = Objective(name, sense, summary, evaluate, ordered, **attributes)
-        OBJECTIVES.add(name, made, evaluate)
-        return evaluate
+        return Objective(name, sense, summary, evaluate, ordered, **attributes)
 
-    return register
+    return OBJECTIVES.decorator(name, made)
 
 
 def named_objective(text: str) -> Objective:

@@ -96,6 +96,9 @@ def _evaluate(
 def _explain(
     objective: Objective, relocation: Relocation, problem: Problem, placement: Placement
 ) -> Explanation:
+    before, devices = relocation.before, problem.cluster.devices
+    names = problem.graph.operators.name
+    lost = tuple(name for name in names if name in before and before[name] not in devices)
     return Relocated(
         objective.explained(problem, placement),
         objective,
@@ -103,7 +106,7 @@ def _explain(
         relocation.passes,
         _value_before(problem, objective, relocation),
         problem.n_operators,
-        _lost(problem, relocation),
+        lost,
     )
 
 
@@ -269,13 +272,6 @@ def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tup
             cost = float(migration[v, d]), float(startup[v, d])
             operators.append(Move(name, source, placement[name], *cost))
     return tuple(operators)
-
-
-def _lost(problem: Problem, relocation: Relocation) -> tuple[str, ...]:
-    """Operators of the present placement whose device is gone."""
-    before, devices = relocation.before, problem.cluster.devices
-    names = problem.graph.operators.name
-    return tuple(name for name in names if name in before and before[name] not in devices)
 
 
 def _value_before(problem: Problem, objective: Objective, relocation: Relocation) -> float | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamplace.errors import OptionError
 from streamplace.io.extras import importing
+from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import CHUNK, MODELS, Allocator, Improver, LearnedModel
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, random_placements
@@ -48,8 +49,6 @@ def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]
             Placements drawn from the policy besides the greedy one, within the budget's
             evaluations.
         """
-        from streamplace.learn.model_weights import shipped
-
         if samples < 0:
             raise OptionError(f"samples is {samples}; it must be at least 0")
         with starting_up(), importing("learn"):
@@ -90,8 +89,6 @@ def placer_that_improves(model: LearnedModel, read: Callable[[Path], Improver]) 
             Placer whose answer the first episode begins with, such as ``heft``, within half of the
             budget; by default a random placement.
         """
-        from streamplace.learn.model_weights import shipped
-
         with starting_up(), importing("learn"):
             improve = read(Path(weights) if weights else shipped(model.name))
         rng, meter = np.random.default_rng(seed), Meter(budget, _least_steps(problem))

@@ -100,8 +100,10 @@ def _parts(
     load = _loads(problem, unit)
     if len(power) == 1:
         return np.zeros(problem.n_operators, np.int32)
-    if len(load) <= len(power):
-        return _one_each(load, power)[unit]
+    if len(load) <= len(power):  # each has its own, the heaviest the fastest
+        part = np.empty(len(load), np.int32)
+        part[np.argsort(-load, kind="stable")] = np.argsort(-power, kind="stable")[: len(load)]
+        return part[unit]
     import pymetis
 
     instance = problem.instance
@@ -156,10 +158,3 @@ def _loads(problem: Problem, unit: Ints) -> Floats:
     of_type = np.bincount(instance.device_type, minlength=instance.full_load.shape[1])
     mean: Floats = instance.full_load @ (of_type / instance.n_devices)
     return np.bincount(unit, mean).astype(np.float64)
-
-
-def _one_each(load: Floats, power: Floats) -> Ints:
-    """Part of every unit if there are at most as many units as parts: heaviest to fastest."""
-    part = np.empty(len(load), np.int32)
-    part[np.argsort(-load, kind="stable")] = np.argsort(-power, kind="stable")[: len(load)]
-    return part

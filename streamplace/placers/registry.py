@@ -4,7 +4,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Protocol, get_args
@@ -270,13 +270,7 @@ def placer(
     objectives
         Names of the objectives that it supports; by default any.
     """
-
-    def register(function: PlacerFunction) -> PlacerFunction:
-        summary = PLACERS.summary(name, function)
-        PLACERS.add(name, Placer(name, summary, function, objectives), function)
-        return function
-
-    return register
+    return PLACERS.decorator(name, partial(Placer, name, objectives=objectives))
 
 
 def _kind(parameter: inspect.Parameter) -> type | None:

@@ -59,6 +59,8 @@ def _task_manager(device: Device, resources: Mapping[str, str], layers: int | No
         **_sizes(device),
         **device_settings(device.name, tuple(resources), layers),
     }
+    # `$(` would begin a variable
+    arguments = (f"-D{key}={value}".replace("$", "$$") for key, value in settings.items())
     selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in labels(device))
     return filled(
         "taskmanager.yaml",
@@ -69,7 +71,7 @@ def _task_manager(device: Device, resources: Mapping[str, str], layers: int | No
         image=IMAGE,
         cores=f"{device.cores}",
         memory=f"{_mebibytes(device)}",
-        settings=_arguments(settings),
+        settings="\n".join(f"{' ' * 12}- {quoted_yaml(argument)}" for argument in arguments),
     )
 
 
@@ -99,12 +101,6 @@ def _mebibytes(device: Device) -> int:
             "give it more"
         )
     return int((USUAL_MEMORY if math.isinf(memory) else memory) // 2**20)
-
-
-def _arguments(settings: Settings) -> str:
-    """Format settings as arguments of a container, in which `$(` would begin a variable."""
-    arguments = (f"-D{key}={value}".replace("$", "$$") for key, value in settings.items())
-    return "\n".join(f"{' ' * 12}- {quoted_yaml(argument)}" for argument in arguments)
 
 
 def _application(deployment: Deployment) -> str:

@@ -90,7 +90,9 @@ def _nodes(document: Job) -> list[PlanNode]:
 
 
 def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[FlinkTask]:
-    groups = _slot_sharing_groups(vertices)
+    ids = [row.get("slotSharingGroupId") or "" for row in vertices]
+    names = {group: f"group-{i}" for i, group in enumerate(dict.fromkeys(ids))}
+    groups = [names[group] if len(names) > 1 else "" for group in ids]
     return [
         FlinkTask(
             row["id"],
@@ -109,13 +111,6 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
             vertices, operators_of(vertices, nodes), groups, strict=True
         )
     ]
-
-
-def _slot_sharing_groups(vertices: Sequence[JobVertex]) -> list[str]:
-    """Name of the slot sharing group of each vertex, made from its id; "" if there is only one."""
-    ids = [row.get("slotSharingGroupId") or "" for row in vertices]
-    names = {group: f"group-{i}" for i, group in enumerate(dict.fromkeys(ids))}
-    return [names[group] if len(names) > 1 else "" for group in ids]
 
 
 def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Edge]:
