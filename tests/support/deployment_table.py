@@ -36,7 +36,8 @@ def check_row(run, name, rest, job, folder):
     given = ("--rest", rest, "--job", job)
     own = settings_file(folder, seconds=2, patience=4)
     offered = ("--rate", "2x", "--offers", str(folder / "offers.toml"), "--budget", "0.1")
-    moved = ("--savepoints", (folder / "saved").as_uri())
+    is_resource = rest.startswith("kubernetes:")  # whose savepoints are its operator's
+    moved = () if is_resource else ("--savepoints", (folder / "saved").as_uri())
     lines = [
         _check(run("flink", "profile", *given, *own), profile),
         _check(run("flink", "advise", *given, *own, *offered), advise),
