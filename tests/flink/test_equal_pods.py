@@ -243,6 +243,38 @@ def test_what_the_operator_gives_to_all_jobs_is_changed_where_it_has_to_be(shop)
     assert [change[1:] for change in changes] == [("1", "was 2"), ("NONE", "was SLOTS")]
 
 
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({}, {"resource/cpu": (1.0, "was 2"), "resource/memory": ("2048m", "was 1024m")}),
+        (
+            {"requests": {"cpu": "500m", "memory": "1Gi"}},
+            {
+                "resources/requests/cpu": (1.0, "was 500m"),
+                "resources/requests/memory": ("2048Mi", "was 1Gi"),
+            },
+        ),
+        (
+            {"requests": {"cpu": "250m"}, "limits": {"cpu": "1000m", "memory": "1Gi"}},
+            {
+                "resources/requests/cpu": (0.25, ""),
+                "resources/limits/cpu": (1.0, ""),
+                "resources/limits/memory": ("2048Mi", "was 1Gi"),
+            },
+        ),
+    ],
+)
+def test_the_amounts_change_that_the_operator_reads(resources, expected):
+    """It ignores ``resource`` where ``resources`` have amounts, and makes their ratio a factor."""
+    factor = {"kubernetes.taskmanager.cpu.limit-factor": "4"} if "limits" in resources else {}
+    manager = {"resource": {"cpu": 2, "memory": "1024m"}, "resources": resources}
+    own = replace(resource(taskManager=manager), running=factor)
+    assert ("of 2 cpu and 1024m" in str(own)) == (not resources)
+    changes = EqualPods(offer(1, memory="2 GiB"), 1, 1, 1, "NONE").changes(own, 2500.0, None)
+    amounts = {path.removeprefix("taskManager/"): row for path, *row in changes if "/re" in path}
+    assert amounts == {path: [*row] for path, row in expected.items() if row[1]}
+
+
 @pytest.mark.parametrize(("version", "mode"), [("1.20", "SLOTS"), ("2.3", "NONE")])
 def test_the_older_setting_for_slots_counts_as_in_that_version(shop, version, mode):
     """A patch to the mode that Flink has would start the cluster again for nothing."""
@@ -323,6 +355,7 @@ def test_fields_of_a_manifest_change_in_their_lines(tmp_path, end):
     check_manifest(path, "flink", "count")
     write_patch(PATCH, path)
     text = path.read_bytes().decode()
+    assert text.count("\n") == text.count(end)
     old, new = MANIFEST.splitlines(), text.splitlines()
     assert set(old) - set(new) == {old[11], old[15], old[17]}
     assert set(new) - set(old) == {

@@ -125,6 +125,7 @@ def test_a_job_that_fails_does_not_stop_the_others(namespace, run):
     assert "in another form" in rows["none"]["why"]
 
 
+CANARY = {"metadata": {"name": "canary", "labels": {"flink.apache.org/canary": "true"}}}
 FORBIDDEN = {"message": 'cannot list resource "flinksessionjobs"', "reason": "Forbidden"}
 
 
@@ -132,6 +133,7 @@ FORBIDDEN = {"message": 'cannot list resource "flinksessionjobs"', "reason": "Fo
     ("answer", "told"),
     [
         ({"items": []}, "namespace flink has no FlinkDeployment or FlinkSessionJob"),
+        ({"items": [CANARY]}, "namespace flink has no FlinkDeployment or FlinkSessionJob"),
         (said(json.dumps(FORBIDDEN).encode(), 403), "a right is missing: cannot list resource"),
         (said(b"404 page not found", 404), "no resources of Flink's operator"),
         (said(b"<html>"), "not as Kubernetes does"),

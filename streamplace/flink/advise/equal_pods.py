@@ -10,7 +10,7 @@ machines of one offer, with any parallelism and any placement.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import ceil, inf
+from math import ceil, inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,19 @@ MIB = 2**20
 def constant_of(operators: Operators, number: Ints | int) -> Floats:
     """Constant loads of operators with other numbers of subtasks, for equal loads per subtask."""
     return operators.constant * number / operators.parallelism
+
+
+def cores(amount: object) -> float:
+    """Cores in an amount of CPU as Kubernetes writes it; nan for another text.
+
+    >>> cores("500m"), cores(2)
+    (0.5, 2.0)
+    """
+    number, is_milli = str(amount).removesuffix("m"), str(amount).endswith("m")
+    try:
+        return float(number) / 1000 if is_milli else float(number)
+    except ValueError:
+        return nan
 
 
 class JobOnPods(NamedTuple):
@@ -167,22 +180,25 @@ class EqualPods:
 
         ``mips``, ``memory``: speed of a core, and bytes of a TaskManager of the resource.
         """
-        manager = resource.spec.get("taskManager") or {}
-        present, settings = manager.get("resource") or {}, resource.configuration
-        needed = float(self.offer.memory)
+        settings = resource.configuration
         limit = self.offer.cores * parsed_mips(self.offer.mips) / mips
-        cpu = round(limit / float(settings.get(POD_CPU_FACTOR, "1")), 3)  # requested CPU
-        rows: list[tuple[str, Any, Any]] = [("taskManager/resource/cpu", cpu, present.get("cpu"))]
-        if needed not in (inf, memory):
-            size = f"{int(needed) // MIB}m"
-            rows.append(("taskManager/resource/memory", size, present.get("memory")))
+        rows: list[tuple[str, Any, Any]] = []
+        for path, before in resource.pod_amounts("cpu").items():
+            factor = 1.0 if "/limits/" in path else float(settings.get(POD_CPU_FACTOR, "1"))
+            cpu = round(limit / factor, 3)
+            rows.append((path, cpu, cpu if cores(before) == cpu else before))
+        for path, before in resource.pod_amounts("memory").items():
+            if float(self.offer.memory) not in (inf, memory):
+                unit = "Mi" if "/resources/" in path else "m"
+                rows.append((path, f"{int(self.offer.memory) // MIB}{unit}", before))
         for key, value, usual in (
             (SLOTS_SETTING, f"{self.slots}", "1"),
             (MODE_SETTING, self.mode, present_mode(settings, resource.version)),
         ):
             rows.append(("/".join(resource.setting_path(key)), value, settings.get(key, usual)))
         if resource.counts_pods:
-            rows.append(("taskManager/replicas", self.number, manager["replicas"]))
+            replicas = resource.spec["taskManager"]["replicas"]
+            rows.append(("taskManager/replicas", self.number, replicas))
         elif not resource.has_autoscaler:
             rows.append(("job/parallelism", self.parallelism, resource.job.get("parallelism")))
         return [

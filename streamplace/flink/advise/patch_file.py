@@ -53,7 +53,8 @@ def patched(patch: PodPatch, path: Path) -> str:
         field = patch.value_text(value)
         if indent is not None:  # a new line before its siblings
             key = keys.rpartition("/")[2]
-            line = f"{key}: {field}  # {patch.comment(keys)}\n{' ' * indent}"
+            end_of_line = "\r\n" if "\r\n" in before else "\n"
+            line = f"{key}: {field}  # {patch.comment(keys)}{end_of_line}{' ' * indent}"
             text = text[:start] + line + text[start:]
             continue
         line_end = min(

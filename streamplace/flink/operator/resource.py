@@ -31,6 +31,8 @@ API_VERSION = "flink.apache.org/v1beta1"
 GROUP = f"/apis/{API_VERSION}"
 PLURALS = {DEPLOYMENT: "flinkdeployments", SESSION_JOB: "flinksessionjobs"}
 CONFIGURATION = "flinkConfiguration"
+BOUNDS = ("requests", "limits")
+"""Of the ``resources`` of a pod."""
 PREFIX = "streamplace.io/"
 """Prefix of the annotations that are read here."""
 REST_PORT = "8081"
@@ -63,6 +65,7 @@ _POD = optional_fields(
 _PODS = optional_fields(
     replicas=Amount,
     resource=optional_fields(cpu=Finite, memory=str),
+    resources=optional_fields(requests=dict[str, Any], limits=dict[str, Any]),
     podTemplate=optional_fields(spec=_POD),
 )
 _METADATA = optional_fields(
@@ -196,6 +199,18 @@ class FlinkResource:
         manager = self.spec.get("taskManager") or {}
         return manager.get("replicas") is not None
 
+    def pod_amounts(self, name: str) -> dict[str, Any]:
+        """Amounts of ``cpu`` or ``memory`` of a TaskManager: path in the specification → value.
+
+        Requests and limits of ``resources``, if there are any, replace ``resource``.
+        """
+        manager = self.cluster["spec"].get("taskManager") or {}
+        parts = {part: (manager.get("resources") or {}).get(part) or {} for part in BOUNDS}
+        if not any(parts.values()):
+            return {f"taskManager/resource/{name}": (manager.get("resource") or {}).get(name)}
+        stated = [part for part, amounts in parts.items() if name in amounts] or BOUNDS[:1]
+        return {f"taskManager/resources/{part}/{name}": parts[part].get(name) for part in stated}
+
     @property
     def version(self) -> tuple[int, int]:
         """Major and minor version of Flink; (0, 0) if it is not known."""
@@ -311,16 +326,15 @@ class FlinkResource:
 
     def __str__(self) -> str:
         """Describe the resource in one line."""
-        manager = self.cluster["spec"].get("taskManager") or {}
-        resource = manager.get("resource") or {}
+        cpu, memory = (next(iter(self.pod_amounts(name).values())) for name in ("cpu", "memory"))
+        size = f" of {shown(str(cpu or '?'))} cpu and {shown(str(memory or '?'))}"
         nodes = sorted({*self.nodes} - {""})
         on = f" on {', '.join(map(shown, nodes))}" if nodes else ""
-        size = f" of {resource.get('cpu', '?')} cpu and {shown(str(resource.get('memory', '?')))}"
         mode = self.cluster["spec"].get("mode") or "native"
         parts = [
             self.title,
             f"operator, {shown(mode)}",
-            f"{counted(len(self.nodes), 'TaskManager')}{size if resource else ''}{on}",
+            f"{counted(len(self.nodes), 'TaskManager')}{size if cpu or memory else ''}{on}",
         ]
         upgrade = shown(self.job.get("upgradeMode", "stateless"))
         folder = savepoint_folder(self.configuration)
@@ -421,7 +435,8 @@ def names_in(api: KubernetesApi, namespace: str) -> list[str]:
             answer = api.get(_path(kind, namespace))
         except ApiRefusal as error:
             raise _no_operator(api) if error.status == 404 else error from None
-        names |= {row["metadata"]["name"] for row in checked(_NAMES, answer, kind)["items"]}
+        items = checked(_NAMES, answer, kind)["items"]
+        names |= {item["metadata"]["name"] for item in items if "spec" in item}  # no canaries
     if not names:
         raise FlinkError(
             f"namespace {namespace} has no FlinkDeployment or FlinkSessionJob, or does not exist"
