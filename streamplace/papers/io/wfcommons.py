@@ -1,8 +1,8 @@
 """WfFormat, the format of WfCommons for traces of workflows: tasks with runtimes and files.
 
 A task feeds another with the files that it writes and the other reads. A runtime is the time that a
-task took on its machine. One MHz counts as one MIPS, and a machine of unknown speed has 2500 MIPS.
-Every task uses one core here, even if it had several.
+task took on its machine, or on the only machine if it names none. One MHz counts as one MIPS, and a
+machine of unknown speed has 2500 MIPS. Every task uses one core here, even if it had several.
 """
 
 import logging
@@ -180,6 +180,10 @@ def _problem(document: WfFormat, name: str) -> AnyProblem:
     fault = "tasks used several cores"
     warn_of_some(several, len(tasks), fault, "here, every task uses one", of=name)
     devices = [_device(machine) for machine in machines]
+    if len(devices) > 1:
+        unknown = [task.name for task in tasks if not task.machine]
+        of_usual = "their runtimes count as on a device of 2500 MIPS"
+        warn_of_some(unknown, len(tasks), "tasks name no machine", of_usual, of=name)
     graph = _graph(name, tasks, {device.name: float(device.mips) * MHZ for device in devices})
     return Problem(graph, Cluster.of(devices)) if devices else graph
 
@@ -290,7 +294,8 @@ def _instructions(task: WorkflowTask, speed: Mapping[str, float]) -> float:
             f"task {quoted(task.name)} ran on {quoted(task.machine)}, which is not a machine of "
             "the file; add it or correct the name"
         )
-    return task.runtime * speed.get(task.machine, INSTRUCTIONS_PER_SECOND)
+    usual = next(iter(speed.values())) if len(speed) == 1 else INSTRUCTIONS_PER_SECOND
+    return task.runtime * speed.get(task.machine, usual)
 
 
 def _edges(tasks: list[WorkflowTask]) -> Iterable[tuple[str, str]]:

@@ -27,6 +27,24 @@ def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path):
     assert problem.cluster.devices.cores.tolist() == [4, 2]
 
 
+def test_a_task_without_a_machine_ran_on_the_only_one(tmp_path, caplog):
+    """Of several, it may be any; then its runtime counts at 2500 MIPS, with a warning."""
+    document = deepcopy(DIAMOND)
+    execution = document["workflow"]["execution"]
+    for task in execution["tasks"]:
+        del task["machines"]
+    machines = execution["machines"]
+    execution["machines"] = machines[1:]
+    problem = read(tmp_path, document)
+    mips = problem.cluster.devices[0].mips
+    assert mips != 2500
+    assert (problem.graph.operators.ipt / (mips * 1e6)).tolist() == [1.5, 10, 12, 2]
+    assert "name no machine" not in caplog.text
+    execution["machines"] = machines
+    assert (read(tmp_path, document).graph.operators.ipt / 2500e6).tolist() == [1.5, 10, 12, 2]
+    assert "4 of 4 tasks name no machine" in caplog.text
+
+
 def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path):
     graph = read(tmp_path, DIAMOND).graph
     carried = {(s.source, s.target): s.payload for s in graph.streams}
