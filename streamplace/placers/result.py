@@ -361,8 +361,8 @@ def verified(result: Result, claim: float | None) -> Result:
     require_conditions(result.problem, objective, result.placement)
     if not isfinite(value):
         raise PlacementError(
-            f"the {objective.name} of the placement is {value}; the numbers of the problem are too "
-            "far apart to be calculated with: correct their units"
+            f"the {objective.name} of the placement is {value}: it carries nothing, or the numbers "
+            "of the problem are too far apart to be calculated with; correct loads and units"
         )
     if claim is not None and not _equal(value, claim):
         name = result.placer, objective.name
