@@ -166,7 +166,7 @@ class HistorySettings(JobSettings):
         span = time_range(self.since, time())
         if span.end - span.start > HOUR * MAX_HOURS:
             raise SettingError(
-                f"--since is {quoted(self.since)}; it may be {MAX_HOURS} hours at most"
+                f"{self.name('since')} is {quoted(self.since)}; it may be {MAX_HOURS} hours at most"
             )
         return PrometheusAddress.of(self.history), span
 
@@ -457,8 +457,9 @@ class FlinkAdviseSettings(ProgramSettings, MachineSettings, HistorySettings):
         for name in ("job", "cluster"):
             self.refuse(name, "is for one job; drop {}, or name the job's Flink by --rest")
         if self.rate is not None and not self.rate.strip().endswith(("x", "×", "%")):
+            name = self.name("rate")
             raise SettingError(
-                f"--rate is {quoted(self.rate)}; for all jobs, give a multiple, such as 1.2x"
+                f"{name} is {quoted(self.rate)}; for all jobs, give a multiple, such as 1.2x"
             )
 
     @property
