@@ -384,6 +384,27 @@ def test_one_copy_runs_or_the_user_is_told_what_to_do(case, name):
     assert case.is_unfinished is is_undecided
 
 
+def test_a_job_that_starts_late_is_saved_before_it_returns(case):
+    """Its start arrives when its id is to be used up, so that it has new progress already."""
+    late, saved = [], "file:/s/savepoint-2"
+
+    def interrupts_and_arrives_later(_, answer):
+        late.append(answer)
+        raise KeyboardInterrupt
+
+    def arrives(flink, answer):
+        late.pop()()
+        flink.saves = saved
+        return answer()
+
+    case.flink.acts = {"start": [interrupts_and_arrives_later], "spend": [arrives]}
+    with pytest.raises(KeyboardInterrupt):
+        case.move().run()
+    assert case.flink.starts == [FORWARD, (BACK, "dev-0", saved)]
+    assert case.copies == [BACK]
+    assert case.flink.jobs[NEW].state == "FINISHED"
+
+
 FAULTS: dict[str, Act] = {
     "refused": refuses,
     "lost": loses,

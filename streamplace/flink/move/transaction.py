@@ -56,6 +56,7 @@ from streamplace.flink.program.submission import (
     is_spent,
     live_states,
     submit,
+    use_up,
     withdraw,
 )
 from streamplace.flink.rest.answers import MAX_TEXT
@@ -408,6 +409,8 @@ class Transaction:
         may finish at any moment; a finished one cannot be saved.
         """
         job = self.journal.successor
+        if self.rest.state(job) is None:
+            use_up(self.rest, lambda: self._jar(self.back), job)
         state, trigger = self.rest.state(job), return_trigger(job)
         is_stopping = state is not None and stop_of(self.rest, job, trigger)[0] is not Stop.UNKNOWN
         if state == RUNNING or is_stopping:

@@ -178,17 +178,23 @@ def _state_within(rest: Rest, job: str, seconds: float) -> str | None:
     return None
 
 
-def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
-    """Ensure that a job neither runs nor will run: cancel it, or use up its id.
+def use_up(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
+    """Use up the id of a job that Flink does not list, so that no earlier request starts it later.
 
-    ``jar`` uploads any jar that pins a job.
+    If one has started it meanwhile, the job is listed afterwards. ``jar`` uploads any jar that pins
+    a job.
     """
+    try:
+        jar().run({"entryClass": SPENT, "jobId": job})
+        rest.cancel(job)
+    except FlinkError as error:
+        if _state_if_refused(rest, job, error) is None and not is_spent(error):
+            raise
+
+
+def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
+    """Ensure that a job neither runs nor will run: cancel it, or use up its id."""
     if rest.state(job) is None:
-        try:
-            jar().run({"entryClass": SPENT, "jobId": job})
-            rest.cancel(job)
-        except FlinkError as error:
-            if _state_if_refused(rest, job, error) is None and not is_spent(error):
-                raise
+        use_up(rest, jar, job)
     if rest.state(job) not in (None, *ENDED):
         rest.cancel(job)
