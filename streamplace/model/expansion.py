@@ -314,28 +314,30 @@ def _subtask_streams(
     first = np.cumsum(p) - p
     stream = np.repeat(np.arange(graph.n_streams), copies)
     copy = np.arange(len(stream)) - np.repeat(np.cumsum(copies) - copies, copies)
-    senders, receivers = p[streams.source][stream], p[streams.target][stream]
-    way = distribution[stream]
-    pairwise = np.isin(way, PAIRWISE)
-    sender, receiver, number = joined_subtasks(copy, senders, receivers)
-    sender = np.where(pairwise, sender, copy // receivers)
-    to = first[streams.target][stream] + np.where(pairwise, receiver, copy % receivers)
-    divisor = np.select([pairwise, way == REBALANCED], [number, receivers], parts[to])
+    receivers = p[streams.target][stream]
+    sender, receiver = np.divmod(copy, receivers)
+    number = receivers.copy()  # of the sender
+    if (paired := np.isin(distribution, PAIRWISE)[stream]).any():
+        senders = p[streams.source][stream[paired]]
+        ends = joined_subtasks(copy[paired], senders, receivers[paired])
+        sender[paired], receiver[paired], number[paired] = ends
+    to = first[streams.target][stream] + receiver
+    divisor = np.where((distribution == HASHED)[stream], parts[to], number)
     # several receivers of one sender get different tuples, not one message
-    whole = np.where(pairwise, number, receivers) == 1
+    payload = np.where(number == 1, streams.payload[stream], streams.bytes_per_tuple()[stream])
     return Streams(
         subtasks,
         first[streams.source][stream] + sender,
         to,
         selectivity=streams.selectivity[stream] / divisor,
-        payload=np.where(whole, streams.payload[stream], streams.bytes_per_tuple()[stream]),
-        partitioning=[streams.partitioning[e] for e in stream.tolist()],
-        input=_inputs(graph, stream.tolist()),
+        payload=payload,
+        partitioning=np.repeat(np.array(streams.partitioning, object), copies).tolist(),
+        input=_inputs(graph, copies),
         ipt=streams.ipt[stream],
     )
 
 
-def _inputs(graph: StreamGraph, stream: list[int]) -> list[str] | None:
+def _inputs(graph: StreamGraph, copies: Longs) -> list[str] | None:
     """Name the inputs of the subtasks' streams; copies of one stream are one input of a join."""
     streams = graph.streams
     joined = graph.operators.fires_all[streams.target]
@@ -348,4 +350,4 @@ def _inputs(graph: StreamGraph, stream: list[int]) -> list[str] | None:
         (name or f"{sign}{e}") if joins else ""
         for e, (name, joins) in enumerate(zip(streams.input, joined.tolist(), strict=True))
     ]
-    return [names[e] for e in stream]
+    return list(np.repeat(np.array(names, object), copies))

@@ -90,10 +90,16 @@ def pilot(
 
 
 def _within(budget: Budget, rollouts: Iterator[Ints], most: int) -> Ints:
-    """Placements of at most ``most`` rollouts within the time budget; at least one rollout."""
+    """Placements of at most ``most`` rollouts within the time budget; at least one rollout.
+
+    A rollout is not begun when less time remains than the last one took.
+    """
     start, rows = now(), [next(rollouts)]
-    while len(rows) < most and (budget.seconds is None or now() - start <= budget.seconds):
+    took = now() - start
+    while len(rows) < most and (budget.seconds is None or now() - start + took <= budget.seconds):
+        begin = now()
         rows.append(next(rollouts))
+        took = now() - begin
     return np.concatenate(rows)
 
 

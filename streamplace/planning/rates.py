@@ -14,6 +14,7 @@ from streamplace.model.devices import SLACK
 from streamplace.model.units import floor_digits
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
+from streamplace.placers.stopwatch import now
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.cuts import item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
@@ -152,7 +153,8 @@ def largest_rate(
     """Return the largest rate for which a packing is found, and the packing; 0 if there is none.
 
     ``counts`` are the numbers of machines of each type, by default those of `_ample_numbers`.
-    ``upper`` is the first rate to try, unless the resources exclude it.
+    ``upper`` is the first rate to try, unless the resources exclude it. No other rate is tried when
+    less than twice the time of the last packing remains: a higher rate takes longer.
     """
     limit = _highest_rate(problem)
 
@@ -178,16 +180,17 @@ def largest_rate(
             break
     else:
         return 0.0, None
-    high = min(high, 4 * rate)
+    high, took = min(high, 4 * rate), 0.0
     for _ in range(PROBES):
-        if meter.over or high <= low * (1 + CLOSE):
+        rest = meter.seconds
+        if meter.over or high <= low * (1 + CLOSE) or (rest is not None and rest < 2 * took):
             break
-        middle = sqrt(low * high)
+        middle, start = sqrt(low * high), now()
         carried, packed = pack(middle)
         if packed is None:
             high = middle
         else:
-            low, best = max(carried, low), packed
+            low, best, took = max(carried, low), packed, now() - start
     return low, best
 
 
