@@ -27,7 +27,7 @@ from kafka import broker, kafka_flink, kafka_jars, kafka_jobs
 from prometheus_server import prometheus
 from studies import table
 
-from streamplace.flink.cpu.remote import Reporters, jar_path
+from streamplace.flink.cpu.reporter import Reporters, jar_path
 from streamplace.flink.local.session import find_flink, free_port, local_cluster
 from streamplace.flink.measure import windows
 from streamplace.flink.measure.cluster import capacity, measured_cluster

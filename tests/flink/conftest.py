@@ -6,7 +6,7 @@ import pytest
 from fake_flink import Clock, LazyFlink, shop_vertices
 from operator_stand_in import reconciled
 
-from streamplace.flink.cpu import remote
+from streamplace.flink.cpu import reporter, thread_dumps
 from streamplace.flink.measure import cluster as clusters
 from streamplace.flink.measure import profile as profiling
 from streamplace.flink.measure import sampling, source_lag, windows
@@ -19,7 +19,7 @@ collect_ignore = ["python"]
 def clock(monkeypatch):
     """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
-    for timed in (sampling, windows, profiling, remote):
+    for timed in (sampling, windows, profiling, reporter, thread_dumps):
         monkeypatch.setattr(timed, "time", made)
     for module in (windows, source_lag, clusters):
         monkeypatch.setattr(module, "processes_of", lambda rest: {})

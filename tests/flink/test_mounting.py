@@ -15,7 +15,7 @@ from pods import NAMESPACE
 from test_docs import blocks
 
 from streamplace.flink.cpu import threads
-from streamplace.flink.cpu.remote import JAR, jar_path
+from streamplace.flink.cpu.reporter import JAR, jar_path
 from streamplace.flink.measure.windows import JobWindows
 from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch

@@ -13,7 +13,6 @@ from flink_jars import build_jar
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamplace.flink.cpu import remote
 from streamplace.flink.cpu.charging import (
     DumpCounts,
     RunningSubtask,
@@ -21,7 +20,8 @@ from streamplace.flink.cpu.charging import (
     charged,
     estimated_loads,
 )
-from streamplace.flink.cpu.remote import Reporters, is_on_core, jar_path, parse_report
+from streamplace.flink.cpu.reporter import Reporters, jar_path, parse_report
+from streamplace.flink.cpu.thread_dumps import MAX_FAILURES, is_on_core
 from streamplace.flink.local.session import local_cluster
 from streamplace.flink.measure import cluster as clusters
 from streamplace.flink.measure import windows
@@ -127,7 +127,7 @@ def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock):
     ("answer", "requests"),
     [
         (failure("forbidden", status=403), 1),
-        (failure("a.B: busy", status=503), remote.MAX_FAILURES),
+        (failure("a.B: busy", status=503), MAX_FAILURES),
         (failure("No TaskExecutor registered under far", status=404), 1),  # it was replaced
         ({"threadInfos": [{"threadName": 7}]}, 1),
     ],

@@ -18,7 +18,7 @@ from streamplace.errors import SettingError
 from streamplace.flink.constants import VARIANTS
 from streamplace.flink.cpu.charging import UNKNOWN
 from streamplace.flink.cpu.limits import CpuShare, cpu_shares, reserved_cores
-from streamplace.flink.cpu.remote import Reporters
+from streamplace.flink.cpu.reporter import Reporters
 from streamplace.flink.cpu.threads import address_of, processes_of
 from streamplace.flink.layout import Layout
 from streamplace.flink.measure.cost_fit import Observation

@@ -35,7 +35,7 @@ from streamplace.flink.cpu.charging import (
     kind_of,
 )
 from streamplace.flink.cpu.limits import CpuPool, CpuShare, cpu_shares, is_starved
-from streamplace.flink.cpu.remote import jar_path
+from streamplace.flink.cpu.reporter import jar_path
 from streamplace.flink.cpu.threads import runs_python
 from streamplace.flink.measure.cost_fit import Observation, Observed, constant_cores
 from streamplace.flink.measure.key_shares import Shares, key_shares

@@ -18,7 +18,8 @@ from streamplace.flink.cpu.charging import (
     thread_loads,
 )
 from streamplace.flink.cpu.limits import CpuPool, throttled_seconds
-from streamplace.flink.cpu.remote import CpuReport, Reporters, ThreadDumps
+from streamplace.flink.cpu.reporter import CpuReport, Reporters
+from streamplace.flink.cpu.thread_dumps import ThreadDumps
 from streamplace.flink.cpu.threads import as_number, processes_of, snapshot
 from streamplace.flink.measure.sampling import (
     IDLE,

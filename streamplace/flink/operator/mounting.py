@@ -10,7 +10,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from streamplace.flink.cpu.remote import JAR, jar_path
+from streamplace.flink.cpu.reporter import JAR, jar_path
 from streamplace.flink.operator.merge_patch import merged
 from streamplace.flink.operator.resource import CONFIGURATION, FlinkResource, flat, nested
 from streamplace.flink.rest.client import FlinkError
