@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
+from threading import get_ident
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -390,7 +391,10 @@ def test_a_jar_that_goes_after_the_job_was_stopped_is_not_needed_any_more(
 
 
 class CrashingStore:
-    """The journal of a process that is killed at one of its steps, and then does nothing more."""
+    """The journal of a process that is killed at one of its steps, and then does nothing more.
+
+    Other threads, which renew claims, take no steps.
+    """
 
     def __init__(self, flink, at, monkeypatch):
         self.flink, self.at, self.steps = flink, at, 0
@@ -398,7 +402,12 @@ class CrashingStore:
         dead = Holder.current()
         dead = dead.model_copy(update={"started": dead.started + 1})
         monkeypatch.setattr(Holder, "current", lambda: dead)
-        monkeypatch.setattr(Store, "transaction", lambda store: self.step(store))
+        own = get_ident()
+        monkeypatch.setattr(
+            Store,
+            "transaction",
+            lambda store: self.step(store) if get_ident() == own else self._step(store),
+        )
 
     @contextmanager
     def step(self, store):
