@@ -128,6 +128,15 @@ def test_a_solver_that_gives_up_proves_nothing(monkeypatch):
     assert bound_of(alone(1500), enough).value == 2
 
 
+def test_a_solver_that_goes_round_in_circles_ends():
+    """It does where operators take a billionth of a core of each machine."""
+    loads = (20_000, 300_000, 200_000)
+    operators = [Operator(f"o{i}", ipt=ipt, rate=0 if i else 1e-9) for i, ipt in enumerate(loads)]
+    graph = StreamGraph.of("slow", operators, [Stream("o0", "o1"), Stream("o1", "o2")])
+    offers = Catalogue((Offer("small", 0.1, cores=2), Offer("large", 0.35, cores=8)))
+    assert plan(graph, offers=offers, budget=Budget(evaluations=300)).cost == 0.1
+
+
 def of_three(v, ipt=600, **changes):
     """Operator whose two subtasks have two and one of three key groups."""
     return Operator(v, ipt=ipt, payload=100, max_parallelism=3, **changes)

@@ -5,7 +5,16 @@ import pytest
 from engine_cases import chain, mixed_placements, random_dag, random_placements
 from hypothesis import given
 from hypothesis import strategies as st
-from streamsim.engine import Burst, Ramp, Settings, observe, simulate, simulate_every_tick, trace
+from streamsim.engine import (
+    Burst,
+    GivenSettings,
+    Ramp,
+    Settings,
+    observe,
+    simulate,
+    simulate_every_tick,
+    trace,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +44,7 @@ def test_impossible_settings_are_refused(wrong, message):
         (lambda: simulate(chain(0, 0), [[-1, 0]]), "device -1"),
         (lambda: simulate(chain(0, 0, rate=0.0), [[0, 0]]), "rate"),
         (lambda: simulate(chain(0, 0), [[0, 0]], Settings(weights=(1.0,))), "1 weights"),
+        (lambda: GivenSettings(random="foo"), "random is 'foo'"),
     ],
 )
 def test_impossible_runs_are_refused(call, message):

@@ -153,6 +153,8 @@ class GivenSettings:
         duration = dt if self.duration is None else self.duration
         require_seconds("duration", duration, MAX_SECONDS)
         Settings(duration, duration if self.dt is None else dt, 1, self.capacity, self.policy)
+        if self.random not in RANDOMNESS:
+            raise ValueError(f"random is {self.random!r}; choose one of {', '.join(RANDOMNESS)}")
 
 
 def settings_for(instance: Instance) -> Settings:
