@@ -5,7 +5,7 @@ import numpy as np
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.exact.cpsat import new_solver
+from streamplace.placers.exact.cpsat import is_solved, new_solver
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer
 from streamplace.scheduling.lists import start_soonest
@@ -68,5 +68,5 @@ def _relaxed(tasks: Tasks) -> np.ndarray:
             if len(streams) > 1:
                 solver.Add(sum(streams) >= len(streams) - 1)
     solver.Minimize(end)
-    solver.Solve()
+    is_solved(solver)  # any choices will do
     return np.array([variable.solution_value() for variable in x])

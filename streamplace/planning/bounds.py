@@ -36,7 +36,7 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 from streamplace.model.devices import SLACK
-from streamplace.placers.exact.cpsat import new_solver
+from streamplace.placers.exact.cpsat import is_solved, new_solver
 from streamplace.planning.cuts import (
     MARGIN,
     Cut,
@@ -380,7 +380,7 @@ def best_contents(polytope: Polytope, worth: Floats) -> Optimum:
         if facts.limit > 0:
             row.SetCoefficient(exceeded, -1.0)
     solver.Objective().SetMaximization()
-    if solver.Solve() != solver.OPTIMAL:
+    if not is_solved(solver):
         return Optimum(-np.inf, polytope.low[: polytope.n_operators], np.zeros(len(rows)))
     shares = np.array([x.solution_value() for x in variables[: polytope.n_operators]])
     multipliers = np.array([max(0.0, row.dual_value()) for row in rows])
@@ -450,7 +450,7 @@ def _covered(solver: Any, blocks: list[list[Any]], n: int, penalty: float) -> Co
 
 def _minimised(solver: Any, cover: list[Any], limits: list[Any]) -> Covering:
     solver.Objective().SetMinimization()
-    if solver.Solve() != solver.OPTIMAL:
+    if not is_solved(solver):
         return Covering(0.0, np.zeros(len(cover)), np.zeros(len(limits)))
     worth, rent = (np.array([row.dual_value() for row in rows]) for rows in (cover, limits))
     return Covering(solver.Objective().Value(), worth, -rent)

@@ -36,8 +36,8 @@ SCALE = 1e8
 """Integer that stands for the cut."""
 MAX_GRAINS = 2.0**40
 """Most units in which a device's memory is counted; bytes if it has fewer."""
-MAX_ITERATIONS = 100_000
-"""Of a linear program; one with coefficients that are nearly 0 may go on for ever."""
+ITERATIONS = 1000
+"""Limit for a linear program, per row and column; plans of 1000 operators take less than one."""
 PEAK_CLEARANCE = 5e-7
 MAX_PEAK_BOOLEANS = 100_000
 """Clearance of the model of the peak load, and its most Booleans; more take too long to solve."""
@@ -131,9 +131,17 @@ def new_solver() -> Any:
     """Return an empty linear program."""
     from ortools.linear_solver import pywraplp
 
-    solver = pywraplp.Solver.CreateSolver("GLOP")
-    solver.SetSolverSpecificParametersAsString(f"max_number_of_iterations: {MAX_ITERATIONS}")
-    return solver
+    return pywraplp.Solver.CreateSolver("GLOP")
+
+
+def is_solved(solver: Any) -> bool:
+    """Solve a linear program; return whether its optimum was found.
+
+    GLOP may repeat the same steps for ever if coefficients are nearly 0, so they are limited.
+    """
+    limit = ITERATIONS * (solver.NumConstraints() + solver.NumVariables())
+    solver.SetSolverSpecificParametersAsString(f"max_number_of_iterations: {limit}")
+    return bool(solver.Solve() == solver.OPTIMAL)
 
 
 def solve_model(model: "cp_model.CpModel", effort: Effort) -> Solution:
