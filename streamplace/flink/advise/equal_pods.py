@@ -66,9 +66,9 @@ def cores(amount: object) -> float:
     >>> cores("500m"), cores(2)
     (0.5, 2.0)
     """
-    number, is_milli = str(amount).removesuffix("m"), str(amount).endswith("m")
+    text = str(amount)
     try:
-        return float(number) / 1000 if is_milli else float(number)
+        return float(text.removesuffix("m")) / (1000 if text.endswith("m") else 1)
     except ValueError:
         return nan
 
@@ -185,12 +185,12 @@ class EqualPods:
         rows: list[tuple[str, Any, Any]] = []
         for path, before in resource.pod_amounts("cpu").items():
             factor = 1.0 if "/limits/" in path else float(settings.get(POD_CPU_FACTOR, "1"))
-            cpu = round(limit / factor, 3)
-            rows.append((path, cpu, cpu if cores(before) == cpu else before))
-        for path, before in resource.pod_amounts("memory").items():
-            if float(self.offer.memory) not in (inf, memory):
+            if cores(before) != (cpu := round(limit / factor, 3)):
+                rows.append((path, cpu, before))
+        if (needed := float(self.offer.memory)) not in (inf, memory):
+            for path, before in resource.pod_amounts("memory").items():
                 unit = "Mi" if "/resources/" in path else "m"
-                rows.append((path, f"{int(self.offer.memory) // MIB}{unit}", before))
+                rows.append((path, f"{int(needed) // MIB}{unit}", before))
         for key, value, usual in (
             (SLOTS_SETTING, f"{self.slots}", "1"),
             (MODE_SETTING, self.mode, present_mode(settings, resource.version)),

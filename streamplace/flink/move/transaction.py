@@ -411,8 +411,10 @@ class Transaction:
         job = self.journal.successor
         if self.rest.state(job) is None:
             use_up(self.rest, lambda: self._jar(self.back), job)
-        state, trigger = self.rest.state(job), return_trigger(job)
-        is_stopping = state is not None and stop_of(self.rest, job, trigger)[0] is not Stop.UNKNOWN
+        if (state := self.rest.state(job)) is None:
+            return path
+        trigger = return_trigger(job)
+        is_stopping = stop_of(self.rest, job, trigger)[0] is not Stop.UNKNOWN
         if state == RUNNING or is_stopping:
             try:
                 if not is_stopping:
@@ -423,8 +425,6 @@ class Transaction:
             except FlinkError:  # the savepoint failed, so the last checkpoint counts
                 pass
         withdraw(self.rest, lambda: self._jar(self.back), job)
-        if state is None:
-            return path
         if self.rest.state(job) == FINISHED:
             return stopped_with(self.rest, job)
         checkpoint = last_kept(self.rest, job)
