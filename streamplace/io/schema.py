@@ -78,7 +78,11 @@ class ClusterToml(TypedDict, total=False):
     framing: Annotated[Amount, doc("bytes on the wire per byte of payload, in addition to it")]
     headroom: Annotated[
         float,
-        Field(ge=0, lt=1, description="share of unreserved CPU, cards and links that stays free"),
+        Field(
+            ge=0,
+            lt=1,
+            description="share of unreserved CPU, network cards and links that stays free",
+        ),
     ]
     joules_per_byte: Annotated[Amount, doc("energy of sending a byte over a link")]
 

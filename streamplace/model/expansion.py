@@ -350,4 +350,4 @@ def _inputs(graph: StreamGraph, copies: Longs) -> list[str] | None:
         (name or f"{sign}{e}") if joins else ""
         for e, (name, joins) in enumerate(zip(streams.input, joined.tolist(), strict=True))
     ]
-    return list(np.repeat(np.array(names, object), copies))
+    return np.repeat(np.array(names, object), copies).tolist()

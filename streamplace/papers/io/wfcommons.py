@@ -180,11 +180,14 @@ def _problem(document: WfFormat, name: str) -> AnyProblem:
     fault = "tasks used several cores"
     warn_of_some(several, len(tasks), fault, "here, every task uses one", of=name)
     devices = [_device(machine) for machine in machines]
-    if len(devices) > 1:
+    speeds = {device.name: float(device.mips) * MHZ for device in devices}
+    if len(devices) == 1:
+        speeds[""] = speeds[devices[0].name]  # of tasks that name no machine
+    elif devices:
         unknown = [task.name for task in tasks if not task.machine]
         of_usual = "their runtimes count as on a device of 2500 MIPS"
         warn_of_some(unknown, len(tasks), "tasks name no machine", of_usual, of=name)
-    graph = _graph(name, tasks, {device.name: float(device.mips) * MHZ for device in devices})
+    graph = _graph(name, tasks, speeds)
     return Problem(graph, Cluster.of(devices)) if devices else graph
 
 
@@ -294,8 +297,7 @@ def _instructions(task: WorkflowTask, speed: Mapping[str, float]) -> float:
             f"task {quoted(task.name)} ran on {quoted(task.machine)}, which is not a machine of "
             "the file; add it or correct the name"
         )
-    usual = next(iter(speed.values())) if len(speed) == 1 else INSTRUCTIONS_PER_SECOND
-    return task.runtime * speed.get(task.machine, usual)
+    return task.runtime * speed.get(task.machine, INSTRUCTIONS_PER_SECOND)
 
 
 def _edges(tasks: list[WorkflowTask]) -> Iterable[tuple[str, str]]:
