@@ -62,22 +62,17 @@ def test_large_graphs_are_never_below_metis_where_time_allows(placer, busy):
 @pytest.mark.parametrize("placer", SEARCHES)
 @pytest.mark.parametrize("limit", [25, pytest.param(13, marks=pytest.mark.slow)])
 def test_ten_milliseconds_end_soon(limit, placer, n, step, monkeypatch):
-    """Everything included, on equal and on unlike devices, in the median of CPU milliseconds.
-
-    Where a machine is so slow that the shortest answer takes that long, it may take 1.2 times that.
-    """
+    """Everything included, on equal and on unlike devices, in the median of CPU milliseconds."""
     monkeypatch.setattr(stopwatch, "clock", time.process_time)
     graph = next(random_dag(RandomDag(operators=n), 1))
     devices = [Device(f"d{i}", mips=1500 + step * i) for i in range(7)]
     problem = Problem(graph, Cluster.of(devices)).at_rate(8 * graph.source_rate)
-    taken: dict[float, list[float]] = {0.0: [], 10 * MILLISECOND: []}
+    taken = []
     for _ in range(6):
-        for seconds, times in taken.items():  # by turns
-            begin = time.process_time()
-            placed(placer, problem, max(seconds, 1e-9))
-            times.append(time.process_time() - begin)
-    shortest, usual = (np.median(times[1:]) for times in taken.values())
-    assert usual <= max(limit * MILLISECOND, 1.2 * shortest)
+        begin = time.process_time()
+        placed(placer, problem, 10 * MILLISECOND)
+        taken.append(time.process_time() - begin)
+    assert np.median(taken[1:]) <= limit * MILLISECOND
 
 
 @pytest.mark.parametrize("placer", ["anneal", "exact"])
