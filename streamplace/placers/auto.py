@@ -23,7 +23,7 @@ from streamplace.objectives.conditions import BEYOND, subject_to
 from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
 from streamplace.placers.exact.throughput import PROOF, settled
-from streamplace.placers.incumbent import SearchInterrupt, continued
+from streamplace.placers.incumbent import SearchInterrupt, continued, interruptible
 from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer, remaining_budget
@@ -57,11 +57,8 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     PLACERS.prepare(SCHEDULES if objective.usual_kind == "pass" else cheap)
     PLACERS.prepare(("anneal", "exact"))
     team = Team(problem, objective, seed, budget)
-    try:
+    with interruptible(lambda: team.answer() if team.placements else None):
         _work(team)
-    except KeyboardInterrupt:
-        if not team.placements:
-            raise
     return team.answer()
 
 

@@ -131,6 +131,12 @@ class Placer:
         An illegal placement, or one that misses a condition, raises PlacementError.
         """
         answer, seconds = self._answer(problem, objective, seed, budget)
+        return self.evaluated(problem, objective, seed, seconds, answer)
+
+    def evaluated(
+        self, problem: Problem, objective: Objective, seed: int, seconds: float, answer: Found
+    ) -> Result:
+        """Result of an answer, whose placement is evaluated independently of the search."""
         result = self.result_of(problem, objective, seed, seconds, replace(answer, value=None))
         return verified(result, answer.value)
 

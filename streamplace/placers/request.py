@@ -12,10 +12,12 @@ from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import Objective, suggested_by
+from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
 from streamplace.placers.named import named_placer, with_weights
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 from streamplace.placers.result import Result
+from streamplace.placers.stopwatch import now
 from streamplace.progress import waiting
 
 MIN_GAIN = 1.1
@@ -59,11 +61,22 @@ class PlacementRequest:
         return placer if self.weights is None else with_weights(placer, self.weights)
 
     def answer(self, problem: Problem) -> Result:
-        """Place a problem as the request says; the result has an interval of its throughput."""
-        prepared = self.prepared(problem)
+        """Place a problem as the request says; the result has an interval of its throughput.
+
+        After Ctrl-C, ``auto`` answers with its best placement so far.
+        """
+        prepared, began = self.prepared(problem), now()
         errors = errors_for(prepared.graph, self.confidence)
         parallelism = problem.graph.operators.parallel
-        result = replace(self.place(prepared), errors=errors, parallelism=parallelism)
+        try:
+            result = self.place(prepared)
+        except SearchInterrupt as stop:
+            if not self._keeps:
+                raise
+            judge, took = self.judge(prepared), now() - began
+            result = self.algorithm.evaluated(prepared, judge, self.seed, took, stop.best)
+            return replace(result, errors=errors, parallelism=parallelism)
+        result = replace(result, errors=errors, parallelism=parallelism)
         return replace(result, by_subtasks=self._by_subtasks(problem, result))
 
     def _by_subtasks(self, problem: Problem, result: Result) -> float | None:
@@ -81,7 +94,7 @@ class PlacementRequest:
         try:
             each = replace(self, subtasks=True).prepared(problem)
             found = PLACERS["auto"].attempt(each, judge, seed=self.seed, budget=part)
-        except StreamplaceError:  # rules that subtasks cannot keep
+        except (StreamplaceError, SearchInterrupt):  # rules that subtasks cannot keep, or Ctrl-C
             return None
         return found.value if found.value > MIN_GAIN * result.value else None
 
@@ -102,6 +115,11 @@ class PlacementRequest:
         return composed_objective(chosen, self.require, self.relocation, problem)
 
     def waiting(self, graph: str) -> AbstractContextManager[None]:
-        """Show a spinner for this graph; only ``auto`` keeps its best placement on Ctrl-C."""
-        hint = "Ctrl-C keeps the best so far" if self.algorithm.name == "auto" else ""
+        """Show a spinner for this graph."""
+        hint = "Ctrl-C keeps the best so far" if self._keeps else ""
         return waiting(f"placing {graph}", hint)
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether its best placement is kept on Ctrl-C."""
+        return self.algorithm.name == "auto"

@@ -24,6 +24,7 @@ from streamplace.placers.auto import with_least_peak
 from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.request import PlacementRequest
 
 THROUGHPUT = OBJECTIVES["throughput"]
 UNLIMITED = Meter(Budget())
@@ -115,9 +116,17 @@ def test_interrupted_it_keeps_what_the_running_search_has_found(
     monkeypatch.setattr("streamplace.placers.auto.SCHEDULES", ("foresight",))
     before = PLACERS[first].place(problem, objective).value
     interrupt(monkeypatch, after)
-    result = AUTO.place(problem, objective, budget=Budget(seconds=60))
+    result = PlacementRequest(objective=objective, budget=Budget(seconds=60)).answer(problem)
     assert result.seconds < 30
     assert objective.better(result.value, before)
+
+
+@pytest.mark.parametrize("placer", ["auto", "anneal"])
+def test_a_search_that_is_part_of_something_is_over_once_interrupted(monkeypatch, placer):
+    """A graph of a data set, or a limit of a front: what was cut short is no result of theirs."""
+    interrupt(monkeypatch, 5000)
+    with pytest.raises(KeyboardInterrupt):
+        PlacementRequest(placer, budget=Budget(seconds=60)).place(FORKS)
 
 
 def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(monkeypatch, caplog):
@@ -126,7 +135,7 @@ def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(monkeyp
     interrupt(monkeypatch, 500)
     plain = replace(judge.plain, bound=lambda problem: None)
     judge = replace(subject_to(plain, judge.conditions), guide="")
-    result = AUTO.place(FORKS, judge, budget=Budget(seconds=60))
+    result = PlacementRequest(objective=judge, budget=Budget(seconds=60)).answer(FORKS)
     assert result.bound is None
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
