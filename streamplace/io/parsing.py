@@ -189,6 +189,8 @@ def _remedy_for(name: str, content: bytes, fault: str) -> str:
         )
     if is_graph and fields and fields.isdisjoint(("graph", "operators", "streams")):
         return f"is no graph{made}"
+    if name == "placement" and "points" in fields:
+        return "is a front of several placements; write the assignment of one into a file"
     if name == "placement" and "assignment" not in fields and fields & {"operators", "graph"}:
         return "is a graph, not a placement; give the placement that belongs to it"
     return fault

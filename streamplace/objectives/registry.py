@@ -280,7 +280,10 @@ class Condition:
         judge, verb = self.objective, "required" if self.sense == "max" else "allowed"
         limit = f"{judge.format(self.limit)} {verb}"
         if judge.culprit is None:
-            return f"{judge.name} {judge.format(judge.value(problem, placement))}, {limit}"
+            value = judge.value(problem, placement)
+            if judge.format(value) == judge.format(self.limit):  # they differ beyond its digits
+                return f"{judge.name} {exact_digits(value)}, {exact_digits(self.limit)} {verb}"
+            return f"{judge.name} {judge.format(value)}, {limit}"
         reached, largest_part = judge.culprit(problem, placement)
         return f"{reached}, {limit}; {largest_part}"
 

@@ -71,6 +71,7 @@ def test_a_condition_is_met_within_milliseconds_of_work(placer, monkeypatch):
     [
         ({"objective": "devices"}, "throughput>=1.2", r"throughput .*100\.0 %"),
         ({"placer": "single"}, "throughput>=0.9", r"throughput 83\.3 %"),
+        ({"placer": "single"}, "throughput>=0.8334", r"throughput 0\.833333\d*, 0\.8334 required"),
         ({}, "devices<=0.5", "devices is 1 device"),
         ({"placer": "single"}, "latency<=1us", "latency"),
     ],
