@@ -13,9 +13,9 @@ from streamplace.model.columns import CountRule, NamedColumns, NumberRule, rules
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted, suggestion
-from streamplace.model.operators import Operators
+from streamplace.model.operators import Operator, Operators
 from streamplace.model.problem import Problem
-from streamplace.model.streams import Streams
+from streamplace.model.streams import Stream, Streams
 from streamplace.model.units import Quantity, bandwidth_bps, number
 from streamplace.model.units import seconds as seconds_of
 
@@ -37,6 +37,11 @@ def _parsers(noun: type[Any]) -> dict[str, Callable[[Quantity], float]]:
         for name, rule in rules_of(noun)
         if isinstance(rule, CountRule | NumberRule)
     }
+
+
+LINK_FIELDS = ("bandwidth", "latency")
+OF_CLUSTER = {*LINK_FIELDS, *_parsers(Device)} - {*_parsers(Operator), *_parsers(Stream)}
+"""Numbers that rows of a cluster alone have."""
 
 
 def changed_problem(
@@ -64,12 +69,16 @@ def changed_problem(
 
 
 def _is_of_cluster(problem: Problem, key: str) -> bool:
-    """Whether a key names a device, or a link ``a->b``; operators and streams come first."""
-    name, devices = key.rpartition(".")[0], problem.cluster.devices
-    operators = problem.graph.operators
+    """Whether a key names a device, or a link ``a->b``; operators and streams come first.
+
+    What has an unknown name is of the cluster if only its rows have the field.
+    """
+    name, _, field = key.rpartition(".")
+    operators, devices = problem.graph.operators, problem.cluster.devices
     if name in operators or _ends_of(name, operators) is not None:
         return False
-    return name in devices or _ends_of(name, devices) is not None
+    known = name in devices or _ends_of(name, devices) is not None
+    return known or (bool(name) and field in OF_CLUSTER)
 
 
 def _ends_of(name: str, rows: NamedColumns[Any]) -> tuple[int, int] | None:
@@ -95,10 +104,12 @@ def changed_cluster(cluster: Cluster, change: Mapping[str, Quantity]) -> Cluster
             d = cluster.devices.index(name)
             devices[d] = _with_field(devices[d], key, field, value)
             continue
-        if field not in links:
+        if field not in links and "->" in name:
             raise ClusterError(f"{key}: a link has a bandwidth and a latency; set one of these")
         ends = _ends_of(name, cluster.devices)
-        if ends is None or ends[0] == ends[1]:
+        if ends is None:
+            raise ClusterError(f"{key}: the cluster has no such device or link")
+        if ends[0] == ends[1]:
             raise ClusterError(f"{key}: a device has no link to itself")
         try:
             links[field][ends] = parse[field](value)

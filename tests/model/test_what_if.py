@@ -55,3 +55,9 @@ def test_a_change_without_meaning_is_refused(asked, complaint):
     with pytest.raises(StreamplaceError) as error:
         what_if(PIPE, **asked)
     assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["d9.mips", "d0->d9.bandwidth", "d9.price"])
+def test_what_only_a_cluster_has_is_missed_there(key):
+    with pytest.raises(StreamplaceError, match=f"^{key}: the cluster has no such device or link$"):
+        what_if(Problem(PIPE, Cluster.uniform(2)), change={key: 5})
