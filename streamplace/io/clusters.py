@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 
+from streamplace.errors import ClusterError
 from streamplace.io.fields import plain
 from streamplace.io.files import MAX_TOML_BYTES, file_path, located, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
@@ -150,11 +151,15 @@ def _matrix(
     """Value of every link: as listed, else that of the cluster."""
     with located("every link"):
         usual = parse(tables.get(key, default))
-    matrix = np.full((len(devices), len(devices)), usual)
+    matrix, given = np.full((len(devices), len(devices)), usual), set[tuple[int, int]]()
     for link in tables.get("links", ()):
         if key in link:
+            ends = devices.index(link["from"]), devices.index(link["to"])
             with located(_label(link)):
-                matrix[devices.index(link["from"]), devices.index(link["to"])] = parse(link[key])
+                if ends in given:
+                    raise ClusterError(f"{key} is given twice")
+                matrix[ends] = parse(link[key])
+            given.add(ends)
     return matrix
 
 

@@ -62,6 +62,11 @@ def test_a_uniform_cluster_has_a_short_file():
     assert parse_cluster(b'devices = [{name = "d", count = 5}]', "c") == Cluster.uniform(5)
 
 
+def test_a_link_may_be_given_in_parts():
+    cluster = parse_cluster((TWICE % 'bandwidth = "1 Gbps"').encode(), "c")
+    assert (cluster.latency_s[0, 1], cluster.bandwidth_bps[0, 1]) == (1, 1e9)
+
+
 def test_constraints_are_read(tmp_path):
     text = 'colocate = [["a", "b"]]\nexlocate = [["a", "c"]]\npin = {a = "d0"}\n'
     (tmp_path / "c.toml").write_text(text + '[allowed]\nc = ["d0", "d1"]\n')
@@ -70,6 +75,10 @@ def test_constraints_are_read(tmp_path):
     )
 
 
+LINK = 'from = "a", to = "b"'
+TWICE = (
+    f'devices = [{{name = "a"}}, {{name = "b"}}]\nlinks = [{{{LINK}, latency = 1}}, {{{LINK}, %s}}]'
+)
 HUGE = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
 
 
@@ -89,6 +98,7 @@ HUGE = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
         ('gap = "1 parsec"\ndevices = [{name = "a"}]', "gap"),
         ('devices = [{name = "a"}]\nlinks = [{from = "a", to = "b\\n"}]', r"link a→b\n"),
         ('devices = [{name = "a"}]\nlinks = [{from = "a", to = "a", latency = "1 x"}]', "link a→a"),
+        (TWICE % "latency = 2", "link a→b: latency is given twice"),
         ('devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]', "device 'd'"),
     ],
 )
