@@ -48,8 +48,9 @@ def read_onnx(path: Path, *, chains: bool = False) -> Iterator[AnyProblem]:
     """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them."""
     extra("onnx")
     for file in files_with(path, ".onnx"):
+        content = read_bytes(file, MAX_MODEL_BYTES)
         with located(spot(file)):
-            graph = OnnxModel(_loaded(read_bytes(file, MAX_MODEL_BYTES))).graph(name_of(file))
+            graph = OnnxModel(_loaded(content)).graph(name_of(file))
         yield chained(graph) if chains else graph
 
 
