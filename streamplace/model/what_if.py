@@ -39,8 +39,9 @@ def _parsers(noun: type[Any]) -> dict[str, Callable[[Quantity], float]]:
     }
 
 
-LINK_FIELDS = ("bandwidth", "latency")
-OF_CLUSTER = {*LINK_FIELDS, *_parsers(Device)} - {*_parsers(Operator), *_parsers(Stream)}
+OF_LINKS = {"bandwidth": bandwidth_bps, "latency": seconds_of}
+"""Numbers of a link, and their parsers."""
+OF_CLUSTER = {*OF_LINKS, *_parsers(Device)} - {*_parsers(Operator), *_parsers(Stream)}
 """Numbers that rows of a cluster alone have."""
 
 
@@ -97,22 +98,21 @@ def changed_cluster(cluster: Cluster, change: Mapping[str, Quantity]) -> Cluster
         return cluster
     devices = list[Device](cluster.devices)
     links = {"bandwidth": np.array(cluster.bandwidth_bps), "latency": np.array(cluster.latency_s)}
-    parse = {"bandwidth": bandwidth_bps, "latency": seconds_of}
     for key, value in change.items():
         name, _, field = key.rpartition(".")
         if name in cluster.devices:
             d = cluster.devices.index(name)
             devices[d] = _with_field(devices[d], key, field, value)
             continue
-        if field not in links and "->" in name:
-            raise ClusterError(f"{key}: a link has a bandwidth and a latency; set one of these")
         ends = _ends_of(name, cluster.devices)
         if ends is None:
             raise ClusterError(f"{key}: the cluster has no such device or link")
+        if field not in links:
+            raise ClusterError(f"{key}: a link has a bandwidth and a latency; set one of these")
         if ends[0] == ends[1]:
             raise ClusterError(f"{key}: a device has no link to itself")
         try:
-            links[field][ends] = parse[field](value)
+            links[field][ends] = OF_LINKS[field](value)
         except UnitError as error:
             raise UnitError(f"{key}: {error}") from None
     columns = type(cluster.devices).of(devices)

@@ -278,14 +278,13 @@ class Condition:
     def in_words(self, problem: Problem, placement: Placement) -> str:
         """Value of a placement, the limit, and the cause of the value, if it is known."""
         judge, verb = self.objective, "required" if self.sense == "max" else "allowed"
-        limit = f"{judge.format(self.limit)} {verb}"
         if judge.culprit is None:
-            value = judge.value(problem, placement)
-            if judge.format(value) == judge.format(self.limit):  # they differ beyond its digits
-                return f"{judge.name} {exact_digits(value)}, {exact_digits(self.limit)} {verb}"
-            return f"{judge.name} {judge.format(value)}, {limit}"
+            value, text = judge.value(problem, placement), judge.format
+            if text(value) == text(self.limit):  # they differ beyond its digits
+                text = exact_digits
+            return f"{judge.name} {text(value)}, {text(self.limit)} {verb}"
         reached, largest_part = judge.culprit(problem, placement)
-        return f"{reached}, {limit}; {largest_part}"
+        return f"{reached}, {judge.format(self.limit)} {verb}; {largest_part}"
 
     def is_met(self, problem: Problem, placement: Placement) -> bool:
         """Whether a placement meets it."""
