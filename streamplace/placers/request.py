@@ -70,14 +70,14 @@ class PlacementRequest:
         parallelism = problem.graph.operators.parallel
         try:
             result = self.place(prepared)
+            by_subtasks = self._by_subtasks(problem, result)
         except SearchInterrupt as stop:
             if not self._keeps:
                 raise
             judge, took = self.judge(prepared), now() - began
             result = self.algorithm.evaluated(prepared, judge, self.seed, took, stop.best)
-            return replace(result, errors=errors, parallelism=parallelism)
-        result = replace(result, errors=errors, parallelism=parallelism)
-        return replace(result, by_subtasks=self._by_subtasks(problem, result))
+            by_subtasks = None
+        return replace(result, errors=errors, parallelism=parallelism, by_subtasks=by_subtasks)
 
     def _by_subtasks(self, problem: Problem, result: Result) -> float | None:
         """Value of the subtasks placed one by one in a small part of the budget, if it is better.
